@@ -1,18 +1,19 @@
-//! One attempt of a call: its inputs, how it can end, and the task that runs it.
+//! One attempt of a call: its inputs, how it can end, the task that runs it, and how it reports progress.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::agent::AgentScope;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::ConversationOutputs;
 use crate::mcp::{ServerAnnouncement, ServerNotice};
-use crate::progress::ProgressSender;
+use crate::reach::Reach;
 use crate::run_budget::OutputCounter;
 use crate::timing::DROP_DEADLINE;
 use crate::turn::{CallJob, TurnHandle};
@@ -66,20 +67,8 @@ pub(crate) enum AttemptResult {
     /// It was canceled.
     Canceled {
         partial_output: CallOutput,
-        /// How far it may have gotten.
-        cancel_point: CancelPoint,
+        reach: Reach,
     },
-}
-
-/// How far an attempt may have gotten when it was canceled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CancelPoint {
-    /// It hadn't started its work, and never will.
-    BeforeStart,
-    /// It was stopped midway.
-    WhileRunning,
-    /// It has an effect on a remote system, which may already have happened.
-    Unknown,
 }
 
 impl AttemptResult {
@@ -87,7 +76,7 @@ impl AttemptResult {
     pub(crate) fn canceled_while_running(partial_output: CallOutput) -> Self {
         Self::Canceled {
             partial_output,
-            cancel_point: CancelPoint::WhileRunning,
+            reach: Reach::Harmless,
         }
     }
 }
@@ -179,4 +168,44 @@ async fn run_with_slow_notice(
         () = is_slow => progress.send_message(format!("still running after {}", format_duration(slow))),
     }
     work.await
+}
+
+// Progress of a running attempt.
+
+/// The maximum number of progress updates that wait to be shown. Further ones are dropped: people couldn't read
+/// that many, and they must not fill up memory.
+pub(crate) const MAX_QUEUED_PROGRESS: usize = 256;
+
+/// A progress update about a running call, shown to people.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    pub(crate) message: Option<String>,
+    /// From 0 to 1.
+    pub(crate) fraction: Option<f64>,
+    /// What to show as its parameters.
+    pub(crate) params: Option<Box<RawValue>>,
+    /// What to show as its result.
+    pub(crate) result: Option<Box<RawValue>>,
+}
+
+/// Sends the progress updates of an attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgressSender {
+    pub(crate) updates: mpsc::Sender<Progress>,
+    /// Whether the updates are shown.
+    pub(crate) is_shown: bool,
+}
+
+impl ProgressSender {
+    pub(crate) fn send(&self, progress: Progress) {
+        // When the queue is full, the update is dropped on purpose.
+        let _ = self.updates.try_send(progress);
+    }
+
+    pub(crate) fn send_message(&self, message: String) {
+        self.send(Progress {
+            message: Some(message),
+            ..Progress::default()
+        });
+    }
 }

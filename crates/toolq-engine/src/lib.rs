@@ -22,12 +22,11 @@ mod message_feeder;
 mod output;
 mod partial_values;
 mod program_tool;
-mod progress;
+mod reach;
 mod recall;
 mod result_cache;
 mod run_budget;
 mod scheduler;
-mod server_listing;
 mod settings;
 mod state;
 #[doc(hidden)]

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use toolq_core::schedule::{AppliedLimits, applied_limits};
 use toolq_core::types::{ToolsConfig, TurnOrigin};
 
-/// The settings of an engine, its runner, and the limits and budgets that apply across turns.
+/// The settings of an engine, its runner, and the limits and budgets that apply across turns. Clones share the limits and budgets.
+#[derive(Clone)]
 pub(crate) struct EngineState {
     pub(crate) settings: EngineSettings,
     pub(crate) runner: Arc<dyn AttemptRunner>,
@@ -58,15 +59,11 @@ impl EngineState {
                 tools,
                 ..self.settings.clone()
             },
-            runner: Arc::clone(&self.runner),
             circuit_breakers: CircuitBreakers::for_agent(),
-            run_budget: self.run_budget.clone(),
             control: self.control.for_scope(),
-            call_limits: self.call_limits.clone(),
-            start_limiter: self.start_limiter.clone(),
-            result_cache: self.result_cache.clone(),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
+            ..self.clone()
         }
     }
 
@@ -83,16 +80,11 @@ impl EngineState {
                 tools: Arc::clone(tools),
                 ..self.settings.clone()
             },
-            runner: Arc::clone(&self.runner),
-            circuit_breakers: self.circuit_breakers.clone(),
-            run_budget: self.run_budget.clone(),
             control: self.control.for_scope(),
-            call_limits: self.call_limits.clone(),
-            start_limiter: self.start_limiter.clone(),
-            result_cache: self.result_cache.clone(),
             outputs,
             agent_scope: None,
             turn_origin,
+            ..self.clone()
         }
     }
 

@@ -24,8 +24,8 @@ use crate::agent::request_body::user_message;
 use crate::agent::runner::AgentRunner;
 use crate::agent::scope::AgentScope;
 use crate::agent::toolset::AgentToolset;
+use crate::attempt::ProgressSender;
 use crate::control::RunControl;
-use crate::progress::ProgressSender;
 use crate::turn::{CallJob, SubTurnAnswers, TurnHandle};
 
 /// The maximum length of an unknown stop reason in a progress message.

@@ -227,7 +227,7 @@ mod tests {
         }
         let canceled = AttemptResult::Canceled {
             partial_output: nothing,
-            cancel_point: crate::attempt::CancelPoint::BeforeStart,
+            reach: crate::reach::Reach::NotSent,
         };
         let reply = program_reply(Path::new("/bin/ask"), canceled);
         assert_eq!(reply, ApprovalReply::withdrawn());

@@ -15,9 +15,9 @@ use tokio::task::consume_budget;
 use tokio::time::{Instant, timeout};
 use toolq_core::types::CallOutput;
 
+use crate::attempt::{Progress, ProgressSender};
 use crate::command::pipes::{ParentEnds, StdinFeed};
 use crate::output::{OutputCollector, TailCapture};
-use crate::progress::{Progress, ProgressSender};
 use crate::timing::DRAIN_TIMEOUT;
 
 /// How many bytes are read at once.

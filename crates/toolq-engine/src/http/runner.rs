@@ -13,13 +13,13 @@ use reqwest::{Body, Method, Request, Response};
 use toolq_core::os::Environment;
 use toolq_core::text::{format_bytes, format_duration};
 use toolq_core::types::{
-    Backing, CallEnding, CallOutput, CallTrace, DoubtCause, Effect, HttpBacking, HttpInvocation,
-    HttpMethod, Outcome, PartialTemplate, Tool, TransportError, TransportPhase,
+    Backing, CallEnding, CallOutput, CallTrace, Effect, HttpBacking, HttpInvocation, HttpMethod,
+    Outcome, PartialTemplate, Tool, TransportError, TransportPhase,
 };
 use toolq_core::url::{RequestUrlError, build_request_url};
 use url::Url;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
+use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError};
 use crate::http::gzip_body::GzipBody;
@@ -28,6 +28,7 @@ use crate::http::response_headers::{content_encoding, parse_retry_after};
 use crate::http::send_guard::SendGuard;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_text;
+use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use crate::turn::CallJob;
 
@@ -274,16 +275,9 @@ struct ResponseHead {
 impl PendingResponse {
     /// Returns the result of an attempt that was canceled.
     fn into_canceled(self, send_guard: &SendGuard, effect: Effect) -> AttemptResult {
-        let cancel_point = if send_guard.try_cancel() {
-            CancelPoint::BeforeStart
-        } else if effect == Effect::Write {
-            CancelPoint::Unknown
-        } else {
-            CancelPoint::WhileRunning
-        };
         AttemptResult::Canceled {
             partial_output: self.body.into_output(String::new()),
-            cancel_point,
+            reach: Reach::of_request(effect, !send_guard.try_cancel()),
         }
     }
 
@@ -305,10 +299,16 @@ impl PendingResponse {
                 ending: CallEnding::HttpStatus(head.status),
             },
             (_, Err(HttpError::Unsent(outcome))) => outcome,
-            (_, Err(HttpError::Transport(transport))) => {
-                transport_outcome(transport, self.body, effect, mask)
+            (_, Err(HttpError::Transport(error))) => {
+                let error = TransportError {
+                    detail: mask.apply(&error.detail).into_owned(),
+                    ..error
+                };
+                Reach::outcome_of_loss(effect, error, || self.body.into_output(String::new()))
             }
-            (_, Err(HttpError::TimedOut(limit))) => timeout_outcome(limit, self.body, effect),
+            (_, Err(HttpError::TimedOut(limit))) => {
+                Reach::outcome_of_timeout(effect, limit, self.body.into_output(String::new()))
+            }
             (_, Ok(()) | Err(HttpError::EncodedBody(_))) => {
                 Outcome::InternalError("a response body was read before its head".to_owned())
             }
@@ -345,48 +345,6 @@ impl ResponseHead {
             output: body.into_output(String::new()),
             ending,
         }
-    }
-}
-
-/// Returns the outcome of a failed connection. A `write` request that was sent may have had its effect, so it is in
-/// doubt.
-fn transport_outcome(
-    transport: TransportError,
-    body: OutputCollector,
-    effect: Effect,
-    mask: &Mask,
-) -> Outcome {
-    let detail = mask.apply(&transport.detail).into_owned();
-    let transport = TransportError {
-        detail,
-        ..transport
-    };
-    let was_sent = matches!(
-        transport.phase,
-        TransportPhase::Response | TransportPhase::Body
-    );
-    if was_sent && effect == Effect::Write {
-        in_doubt_outcome(DoubtCause::ConnectionLost(Box::new(transport)), body)
-    } else {
-        Outcome::TransportFailed(transport)
-    }
-}
-
-fn timeout_outcome(limit: Duration, body: OutputCollector, effect: Effect) -> Outcome {
-    if effect == Effect::Write {
-        return in_doubt_outcome(DoubtCause::TimedOut(limit), body);
-    }
-    Outcome::TimedOut {
-        no_calls_started: false,
-        limit,
-        output: body.into_output(String::new()),
-    }
-}
-
-fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
-    Outcome::InDoubt {
-        cause,
-        output: body.into_output(String::new()),
     }
 }
 

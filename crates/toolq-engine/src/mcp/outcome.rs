@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use serde_json::json;
 
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, describe_loss};
 use crate::output::OutputCollector;
-use toolq_core::text::format_duration;
+use crate::reach::Reach;
 use toolq_core::types::{
-    CallEnding, CallOutput, ClientContent, DoubtCause, Effect, Outcome, OutputKind, ResultContent,
+    CallEnding, CallOutput, ClientContent, Effect, Outcome, OutputKind, ResultContent,
     TransportCause, TransportError, TransportPhase,
 };
 use toolq_mcp::client::CallError;
@@ -23,16 +22,6 @@ const SESSION_EXPIRED: &str = "The server no longer knew the session, and refuse
 const MODEL_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// How much the form of a block adds to its content, at most.
 const BLOCK_BYTES: u64 = 100;
-
-/// A call without an answer in time.
-pub(crate) struct TimedOutCall<'a> {
-    pub(crate) server: &'a str,
-    /// The time that the call had.
-    pub(crate) limit: Duration,
-    pub(crate) effect: Effect,
-    /// Whether the server may have seen the call.
-    pub(crate) was_sent: bool,
-}
 
 /// Returns the outcome of a call of a tool with this effect. `was_sent` says whether the server may have seen the call.
 pub(crate) fn outcome_of_reply(
@@ -62,20 +51,20 @@ pub(crate) fn outcome_of_reply(
         }
         CallReply::Answered(Err(error)) if effect == Effect::Write && is_unreadable(&error) => {
             let error = transport_error(server, true, error.to_string());
-            lost_outcome(error, effect, output.into_output(String::new()))
+            Reach::outcome_of_loss(effect, error, || output.into_output(String::new()))
         }
         CallReply::Answered(Err(error)) => failed(output, &error.to_string()),
         CallReply::Drifted(drift) => Outcome::ToolDrifted(drift),
         CallReply::NotStarted(errno) => start_failure(errno),
         CallReply::Lost { detail, stderr } => {
             let error = transport_error(server, was_sent, describe_loss(&detail, &stderr));
-            lost_outcome(error, effect, output.into_output(stderr))
+            Reach::outcome_of_loss(effect, error, || output.into_output(stderr))
         }
         CallReply::Failed(mut error) => {
             if !was_sent {
                 error.phase = TransportPhase::Connect;
             }
-            lost_outcome(error, effect, output.into_output(String::new()))
+            Reach::outcome_of_loss(effect, error, || output.into_output(String::new()))
         }
         CallReply::Status { status, text, .. } => {
             failed_with(output, &text, CallEnding::HttpStatus(status))
@@ -96,19 +85,6 @@ fn is_unreadable(error: &CallError) -> bool {
             true
         }
         CallError::Refused(_) | CallError::InputRequired => false,
-    }
-}
-
-/// Returns the outcome of a call whose connection broke. A `write` call that the server may have seen is in doubt.
-fn lost_outcome(error: TransportError, effect: Effect, output: CallOutput) -> Outcome {
-    let was_sent = matches!(error.phase, TransportPhase::Response | TransportPhase::Body);
-    if was_sent && effect == Effect::Write {
-        Outcome::InDoubt {
-            cause: DoubtCause::ConnectionLost(Box::new(error)),
-            output,
-        }
-    } else {
-        Outcome::TransportFailed(error)
     }
 }
 
@@ -245,27 +221,4 @@ pub(crate) fn text_of_block<'b>(
         ContentBlock::Unknown => return "[content of an unknown type]".into(),
     };
     text.into()
-}
-
-impl TimedOutCall<'_> {
-    /// Returns the outcome of the call. A `write` call that the server may have seen is in doubt.
-    pub(crate) fn into_outcome(self, output: OutputCollector) -> Outcome {
-        let limit = self.limit;
-        if !self.was_sent {
-            let detail = format!("not ready within {}", format_duration(limit));
-            return Outcome::TransportFailed(transport_error(self.server, false, detail));
-        }
-        let output = output.into_output(String::new());
-        if self.effect == Effect::Write {
-            return Outcome::InDoubt {
-                cause: DoubtCause::TimedOut(limit),
-                output,
-            };
-        }
-        Outcome::TimedOut {
-            no_calls_started: false,
-            limit,
-            output,
-        }
-    }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::oneshot;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint};
+use crate::attempt::{Attempt, AttemptResult};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
@@ -20,12 +20,13 @@ use crate::mcp::attachments::Attachments;
 use crate::mcp::client_blocks::client_blocks;
 use crate::mcp::connection::{CallReply, ConnectionEnded, ServerConnection};
 use crate::mcp::notices::ServerNotice;
-use crate::mcp::outcome::{TimedOutCall, add_client_content, outcome_of_reply, refuse_output};
+use crate::mcp::outcome::{add_client_content, outcome_of_reply, refuse_output, transport_error};
 use crate::mcp::result_parts::choose_parts;
 use crate::mcp::runner::exchange::{CallEnd, CallExchange};
 use crate::mcp::server_connections::ServerConnections;
 use crate::mcp::structured_content::StructuredContentReader;
 use crate::output::OutputCollector;
+use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -96,25 +97,19 @@ impl McpRunner {
             CallEnd::TimedOut => {
                 let limit = attempt.timeout.configured;
                 let reason = format!("timed out after {}", format_duration(limit));
-                let was_sent = sent.is_some_and(|sent| sent.give_up(reason));
-                let call = TimedOutCall {
-                    server: &backing.server.name,
-                    limit,
-                    effect: tool.effect,
-                    was_sent,
-                };
-                call.into_outcome(output).into()
+                if sent.is_some_and(|sent| sent.give_up(reason)) {
+                    let output = output.into_output(String::new());
+                    return Reach::outcome_of_timeout(tool.effect, limit, output).into();
+                }
+                let detail = format!("not ready within {}", format_duration(limit));
+                let error = transport_error(&backing.server.name, false, detail);
+                Outcome::TransportFailed(error).into()
             }
             CallEnd::Canceled => {
                 let was_sent = sent.is_some_and(|sent| sent.give_up("canceled".to_owned()));
-                let cancel_point = match (was_sent, tool.effect) {
-                    (false, _) => CancelPoint::BeforeStart,
-                    (true, Effect::Write) => CancelPoint::Unknown,
-                    (true, Effect::Read | Effect::Idempotent) => CancelPoint::WhileRunning,
-                };
                 AttemptResult::Canceled {
                     partial_output: CallOutput::default(),
-                    cancel_point,
+                    reach: Reach::of_request(tool.effect, was_sent),
                 }
             }
         }

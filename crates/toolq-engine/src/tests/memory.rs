@@ -1,29 +1,41 @@
 //! Calls that the memory is asked about: what it says decides, and nothing that writes starts without a claim.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::sleep;
 
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
 use crate::tests::scripted_runner::{
     EventRecorder, PendingAttempts, ScriptedRunner, calls, engine_settings, failure_outcome,
-    play_script, run_turn_with, success_outcome, tool,
+    paused_runtime, play_script, run_turn_with, success_outcome, tool,
 };
 use toolq_core::types::{
     CallClaim, CallEnding, CallHistory, CallMemory, CallOutput, CallRef, Commit, CommitDone,
-    DoubtCause, EarlierRun, Effect, EmitError, MemoryVerdict, Outcome, RecalledCall, Recollection,
-    RestoredResult, ResultContent, Status, Tool,
+    DoubtCause, EarlierRun, Effect, EmitError, HaltCause, MemoryVerdict, Outcome, RecalledCall,
+    Recollection, RestoredResult, ResultContent, Status, Tool,
 };
 
 /// A memory that says what a test tells it to, one answer a question, and notes what it is told.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ScriptedMemory {
     verdicts: Mutex<HashMap<String, VecDeque<MemoryVerdict>>>,
     /// Whether each claim is ours, in their order. All others are.
     claimed: Mutex<VecDeque<Result<bool, EmitError>>>,
     told: Mutex<Vec<String>>,
+    /// Commits that take as long as the test wants. `None` if they are done at once.
+    held: Option<Mutex<Vec<CommitDone>>>,
+}
+
+impl fmt::Debug for ScriptedMemory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ScriptedMemory")
+    }
 }
 
 impl ScriptedMemory {
@@ -94,6 +106,9 @@ impl CallMemory for ScriptedMemory {
                 Err(error) => return done(Err(error)),
             }
         }
+        if let (Some(held), false) = (&self.held, ours.is_empty()) {
+            return held.lock().unwrap().push(done);
+        }
         done(Ok(ours));
     }
 
@@ -150,10 +165,14 @@ fn writing_tool() -> Tool {
 }
 
 fn engine(memory: &Arc<ScriptedMemory>) -> (Engine, PendingAttempts) {
+    engine_with_jobs(memory, 8)
+}
+
+fn engine_with_jobs(memory: &Arc<ScriptedMemory>, jobs: usize) -> (Engine, PendingAttempts) {
     let (send, attempts) = mpsc::unbounded_channel();
     let settings = EngineSettings {
         memory: Some(Arc::clone(memory) as Arc<dyn CallMemory>),
-        ..engine_settings(&[&writing_tool()], 8)
+        ..engine_settings(&[&writing_tool()], jobs)
     };
     let engine = Engine::with_runner(settings, Arc::new(ScriptedRunner(send)));
     (engine, attempts)
@@ -204,6 +223,62 @@ fn a_call_that_cannot_be_claimed_does_not_start() {
     full.claimed.lock().unwrap().push_back(refused);
     let (_, recorder) = run(full, "");
     assert!(recorder.lines_for("finished")[0].starts_with("A log_refused"));
+}
+
+/// Another run is at it, and gives it up. Its permit is free meanwhile, so it needs one again.
+#[test]
+fn a_call_that_another_run_gives_up_starts_once_it_has_a_permit_again() {
+    let elsewhere = [MemoryVerdict::RunsElsewhere, MemoryVerdict::RunsElsewhere];
+    let memory = Arc::new(ScriptedMemory::default().says("a", elsewhere));
+    let (mut engine, mut attempts) = engine_with_jobs(&memory, 2);
+    let mut recorder = EventRecorder::default();
+    let mut delivery = recorder.clone();
+    let turn = engine.run_turn(
+        0,
+        calls("a b c", &writing_tool()),
+        &mut recorder,
+        &mut delivery,
+    );
+    paused_runtime().block_on(async {
+        tokio::join!(turn, async {
+            let (first, end) = attempts.recv().await.unwrap();
+            let (second, running) = attempts.recv().await.unwrap();
+            assert_eq!([first, second], ["b", "c"]);
+            sleep(Duration::from_secs(60)).await;
+            assert!(attempts.try_recv().is_err());
+            end.send(success_outcome()).unwrap();
+            let (third, end) = attempts.recv().await.unwrap();
+            assert_eq!(third, "a");
+            end.send(success_outcome()).unwrap();
+            running.send(success_outcome()).unwrap();
+        })
+    });
+    assert_eq!(memory.told(), ["claim b", "claim c", "claim a"]);
+    assert_eq!(recorder.lines_for("delivered"), ["a", "b", "c"]);
+}
+
+/// A claim may become durable once the run was halted. Its call doesn't start any more.
+#[test]
+fn a_call_that_is_halted_before_its_claim_is_durable_does_not_start() {
+    let memory = Arc::new(ScriptedMemory {
+        held: Some(Mutex::default()),
+        ..ScriptedMemory::default()
+    });
+    let (mut engine, mut attempts) = engine(&memory);
+    let control = engine.control();
+    let mut recorder = EventRecorder::default();
+    let calls = calls("A", &writing_tool());
+    run_turn_with(&mut engine, calls, &mut recorder, async {
+        while memory.told().is_empty() {
+            yield_now().await;
+        }
+        control.halt(HaltCause::OutputLost);
+        for done in memory.held.as_ref().unwrap().lock().unwrap().drain(..) {
+            done(Ok(vec![true]));
+        }
+    });
+    assert!(recorder.has_started("A") && attempts.try_recv().is_err());
+    assert_eq!(recorder.lines_for("finished"), ["A not_executed 0"]);
 }
 
 /// What a probe finds is on record before anybody acts on it, and the memory says what follows from it.

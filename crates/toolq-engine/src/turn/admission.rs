@@ -136,7 +136,7 @@ impl RunningTurn<'_> {
             return Some(Outcome::NotExecuted(cause));
         }
         let batch = self.queue.get(number).and_then(|entry| entry.call.batch);
-        if let Some(tool) = batch.and_then(|batch| self.canceled_batches.get(&batch)) {
+        if let Some(tool) = batch.and_then(|batch| self.batches.canceled.get(&batch)) {
             let tool = tool.clone();
             return Some(Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
                 tool,

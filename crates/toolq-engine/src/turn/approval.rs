@@ -10,8 +10,8 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::debug;
 
 use crate::approval::{ApprovalReply, Approver, program_reply, question_job};
+use crate::attempt::ProgressSender;
 use crate::attempt::{Attempt, AttemptTimeout};
-use crate::progress::ProgressSender;
 use crate::turn::RunningTurn;
 use crate::turn::attempts::failure_text;
 use crate::turn::call::CallJob;

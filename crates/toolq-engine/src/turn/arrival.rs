@@ -8,6 +8,7 @@ use tracing::debug;
 use crate::recall::may_write;
 use crate::turn::RunningTurn;
 use crate::turn::call::{CallJob, CallStats};
+use crate::turn::ending::{CallEffects, push_on_failure};
 use crate::turn::queue::CallState;
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
@@ -53,11 +54,13 @@ impl RunningTurn<'_> {
         }
         let is_known = checked.known.is_some();
         let is_completion = checked.verdict.is_completion();
-        let batch = match (&checked.verdict, self.skip_cause(is_completion)) {
+        let batch = match (&checked.verdict, self.closed.cause(is_completion)) {
             // A call that an earlier run answered still gets a batch, so that the batches are those of the plan.
-            (Verdict::Accepted(accepted), cause) if is_known || cause.is_none() => {
-                Some(self.partition.assign_batch(&CallAccess::of(accepted)))
-            }
+            (Verdict::Accepted(accepted), cause) if is_known || cause.is_none() => Some(
+                self.batches
+                    .partition
+                    .assign_batch(&CallAccess::of(accepted)),
+            ),
             _ => None,
         };
         self.stats.calls += 1;
@@ -90,10 +93,9 @@ impl RunningTurn<'_> {
                 if completed {
                     let tool = call.name.to_string();
                     // The calls after it haven't arrived yet.
-                    self.stopped_by = self
-                        .stopped_by
-                        .take()
-                        .or(Some(NotExecutedCause::SessionCompleted { tool }));
+                    self.closed
+                        .call
+                        .get_or_insert(NotExecutedCause::SessionCompleted { tool });
                 }
             }
             (None, Verdict::Accepted(accepted)) => {
@@ -133,7 +135,7 @@ impl RunningTurn<'_> {
             "waits at the gate"
         );
         let number = self.queue.push(call_ref, CallState::Waiting(job));
-        match self.skip_cause(is_completion) {
+        match self.closed.cause(is_completion) {
             // With a single job nothing runs in parallel, not even agents, which need no permit.
             None => {
                 let access = if self.engine.settings.jobs.get() > 1 {
@@ -150,18 +152,6 @@ impl RunningTurn<'_> {
         }
     }
 
-    /// Returns why a call that arrives now doesn't run. `None` if it may. In an agent's last turn, only the call that
-    /// gives its final answer may run.
-    fn skip_cause(&self, is_completion: bool) -> Option<NotExecutedCause> {
-        let halted = self.halted_by.map(NotExecutedCause::Halted);
-        let stopped = || self.stopped_by.clone();
-        let arrivals_ended = || {
-            let cause = self.arrivals_ended_by.clone();
-            cause.filter(|cause| !is_completion || *cause != NotExecutedCause::LastTurn)
-        };
-        halted.or_else(stopped).or_else(arrivals_ended)
-    }
-
     /// Rejects a waiting call after all. A call that has started continues.
     fn revoke_call(&mut self, position: usize, rejection: Rejection) {
         let number = self.queue.number_at_position(position);
@@ -176,9 +166,9 @@ impl RunningTurn<'_> {
 
     /// Skips the calls that are waiting, and those that still arrive.
     fn end_arrivals(&mut self, cause: &NotExecutedCause) {
-        self.arrivals_ended_by.get_or_insert_with(|| cause.clone());
-        self.skip_waiting(cause, |_| true);
-        self.apply_effects();
+        self.closed.input.get_or_insert_with(|| cause.clone());
+        let skipped = self.withdraw_waiting(cause, |_| true);
+        self.apply_effects(skipped);
     }
 
     /// Lets the failure of a call that ended in an earlier run affect its siblings as it did then. Some of them haven't arrived yet.
@@ -190,7 +180,7 @@ impl RunningTurn<'_> {
             self.engine.settings.tools.get(&call.tool_name),
         ) && tool.on_failure == OnFailure::CancelSiblings
         {
-            self.canceled_batches.insert(batch, tool.name.clone());
+            self.batches.canceled.insert(batch, tool.name.clone());
         }
     }
 
@@ -220,13 +210,14 @@ impl RunningTurn<'_> {
             outcome,
             stats,
         );
+        let mut effects = CallEffects::new();
         if let Some(tool) = tool {
             let ticket = self.engine.circuit_breakers.take_ticket(tool);
             self.engine
                 .circuit_breakers
                 .record_outcome(tool, ticket, outcome);
-            self.push_on_failure(number, tool, outcome);
+            push_on_failure(number, tool, outcome, &mut effects);
         }
-        self.apply_effects();
+        self.apply_effects(effects);
     }
 }

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::attempt::{AttemptResult, AttemptTimeout, CancelPoint};
+use crate::attempt::{AttemptResult, AttemptTimeout};
+use crate::reach::Reach;
 use crate::result_cache::CacheTicket;
 use crate::scheduler::retry;
 use crate::scheduler::{Permit, StartSlot, Ticket};
 use crate::turn::lines::RetryInLine;
-use crate::turn::{CallMessage, StartRequest, TurnLink};
+use crate::turn::starts::{CallMessage, StartRequest, TurnLink};
 use toolq_core::types::{
     AcceptedCall, AgentUsage, Approval, Call, CallClaim, CallEnding, CallOutput, CallRef,
     CallTimeouts, DoubtCause, Effect, EmitError, Event, HaltCause, Invocation, NotExecutedCause,
@@ -193,8 +194,8 @@ impl RunningCall {
             } => (outcome, retry_after),
             AttemptResult::Canceled {
                 partial_output,
-                cancel_point,
-            } => return Break(self.canceled_outcome(partial_output, cancel_point, turn, stop)),
+                reach,
+            } => return Break(self.canceled_outcome(partial_output, reach, turn, stop)),
         };
         // An agent would make its calls once more.
         if self.agent_usage.is_some() || stop.poll().is_some() {
@@ -257,8 +258,9 @@ impl RunningCall {
         self.waited = tokio::select! {
             biased;
             cause = stop.received() => {
-                let point = self.point_before_retry();
-                return Break(stopped_outcome(cause, CallOutput::default(), point));
+                // A tool that writes is retried only if the last attempt surely did nothing.
+                let reach = if self.writes() { Reach::NotSent } else { Reach::Harmless };
+                return Break(stopped_outcome(cause, CallOutput::default(), reach));
             }
             waited = due => waited?,
         };
@@ -279,19 +281,19 @@ impl RunningCall {
     fn canceled_outcome(
         &self,
         output: CallOutput,
-        point: CancelPoint,
+        reach: Reach,
         turn: &TurnLink<'_>,
         stop: &mut StopSignal,
     ) -> Outcome {
         let cause = stop.cause(turn);
         // An agent that times out has its answer, and what it had started is part of that.
         let is_by_agent = matches!(cause, StopCause::Halted(HaltCause::AgentStopped));
-        let point = match point {
-            // It may have done its work or not, and running it again could do it twice.
-            CancelPoint::WhileRunning if self.writes() && !is_by_agent => CancelPoint::Unknown,
-            point => point,
+        let reach = match reach {
+            // It was stopped here, but may have done its work before, and running it again could do it twice.
+            Reach::Harmless if self.writes() && !is_by_agent => Reach::MaybeDone,
+            reach => reach,
         };
-        stopped_outcome(cause, output, point)
+        stopped_outcome(cause, output, reach)
     }
 
     /// Returns the outcome as the turn sees it, with what there is to say about the call.
@@ -340,15 +342,6 @@ impl RunningCall {
             self.has_effect
         } else {
             self.job.accepted.tool.effect == Effect::Write
-        }
-    }
-
-    /// A tool that writes is retried only if the last attempt surely did nothing.
-    fn point_before_retry(&self) -> CancelPoint {
-        if self.writes() {
-            CancelPoint::BeforeStart
-        } else {
-            CancelPoint::WhileRunning
         }
     }
 
@@ -495,22 +488,21 @@ impl StopSignal {
     }
 }
 
-/// Returns the outcome of a call that was stopped at this point.
-fn stopped_outcome(cause: StopCause, output: CallOutput, point: CancelPoint) -> Outcome {
-    match (point, cause) {
-        (CancelPoint::BeforeStart, cause) => cause.not_executed(),
-        (CancelPoint::WhileRunning, StopCause::Halted(cause)) => {
-            Outcome::Interrupted { cause, output }
-        }
-        (CancelPoint::WhileRunning, StopCause::SiblingFailed(failed_tool)) => Outcome::Canceled {
+/// Returns the outcome of a call that was stopped when it had come this far.
+fn stopped_outcome(cause: StopCause, output: CallOutput, reach: Reach) -> Outcome {
+    match (reach, cause) {
+        (Reach::NotSent, cause) => cause.not_executed(),
+        (Reach::Harmless, StopCause::Halted(cause)) => Outcome::Interrupted { cause, output },
+        (Reach::Harmless, StopCause::SiblingFailed(failed_tool)) => Outcome::Canceled {
             failed_tool,
             output,
         },
-        (CancelPoint::Unknown, cause) => Outcome::InDoubt {
-            cause: match cause {
-                StopCause::Halted(by) => DoubtCause::Interrupted(by),
-                StopCause::SiblingFailed(tool) => DoubtCause::Canceled(tool),
-            },
+        (Reach::MaybeDone, StopCause::Halted(by)) => Outcome::InDoubt {
+            cause: DoubtCause::Interrupted(by),
+            output,
+        },
+        (Reach::MaybeDone, StopCause::SiblingFailed(tool)) => Outcome::InDoubt {
+            cause: DoubtCause::Canceled(tool),
             output,
         },
     }

@@ -1,24 +1,23 @@
 //! Runs turns at the same time, for clients that make calls without knowing of each other's. What decides within a turn
 //! which calls may run together decides here among all turns.
 
-use std::future::{Future, poll_fn};
+use std::collections::HashMap;
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::recall::RememberedWrites;
-use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use crate::turn::RunningTurn;
-use crate::turn::shared_sink::SharedSink;
-use crate::turn::turn_gate::{SharedTurnGate, TurnGate};
+use crate::turn::shared::{SharedDelivery, SharedSink, SharedTurnGate, TurnGate};
 use toolq_core::types::{
-    CallAnswer, CallRef, CheckedCall, Event, EventSink, HaltCause, ToolsChange, ToolsConfig,
-    TurnOrigin,
+    CallRef, CheckedCall, Event, HaltCause, ToolsChange, ToolsConfig, TurnOrigin,
 };
 
 /// What a client wants of the turns that run at the same time.
@@ -62,37 +61,10 @@ pub(crate) struct ConcurrentTurns<'e> {
     sink: SharedSink<'e>,
     delivery: SharedDelivery<'e>,
     gate: Arc<SharedTurnGate>,
-    /// In the order in which they came, so that they come to the gate in this order.
-    running: Vec<ConcurrentTurn<'e>>,
-}
-
-struct ConcurrentTurn<'e> {
-    number: usize,
-    control: RunControl,
-    future: Pin<Box<dyn Future<Output = ()> + Send + 'e>>,
-}
-
-/// An answer delivery behind a shared reference. All turns that share it are driven by one task, so its lock is never
-/// contended.
-#[derive(Clone, Copy)]
-pub(crate) struct SharedDelivery<'e>(pub(crate) &'e dyn SyncAnswerDelivery);
-
-/// An answer delivery that can be used through a shared reference.
-pub(crate) trait SyncAnswerDelivery: Send + Sync {
-    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink);
-    fn finish_turn(&self, sink: &mut dyn EventSink);
-}
-
-impl SyncAnswerDelivery for Mutex<&mut dyn AnswerDelivery> {
-    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
-        delivery.deliver(call, answer, sink);
-    }
-
-    fn finish_turn(&self, sink: &mut dyn EventSink) {
-        let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
-        delivery.finish_turn(sink);
-    }
+    /// Each until it has ended, with its number.
+    running: FuturesUnordered<Pin<Box<dyn Future<Output = usize> + Send + 'e>>>,
+    /// What stops each of them, by number.
+    controls: HashMap<usize, RunControl>,
 }
 
 impl<'e> ConcurrentTurns<'e> {
@@ -107,7 +79,8 @@ impl<'e> ConcurrentTurns<'e> {
             sink,
             delivery,
             gate: Arc::default(),
-            running: Vec::new(),
+            running: FuturesUnordered::new(),
+            controls: HashMap::new(),
         }
     }
 
@@ -126,7 +99,10 @@ impl<'e> ConcurrentTurns<'e> {
                     Some(TurnRequest::RecordLate(late)) => self.record_late(&late),
                     None => is_open = false,
                 },
-                ended = self.next_ended() => ended.control.forget_scope(),
+                Some(number) = self.running.next() => {
+                    let control = self.controls.remove(&number);
+                    control.iter().for_each(RunControl::forget_scope);
+                }
             }
         }
     }
@@ -154,50 +130,23 @@ impl<'e> ConcurrentTurns<'e> {
     }
 
     fn start_turn(&mut self, number: usize, calls: Vec<CheckedCall>, state: EngineState) {
-        let control = state.control.clone();
+        self.controls.insert(number, state.control.clone());
         let (sink, mut delivery) = (self.sink, self.delivery);
         let gate = TurnGate::new(&self.gate, calls.len());
-        let future = Box::pin(async move {
+        self.running.push(Box::pin(async move {
             let calls = state.recall(calls, &mut RememberedWrites::default()).await;
             RunningTurn::new(&state, number, sink, &mut delivery)
                 .with_turn_gate(gate)
                 .run_known(calls)
                 .await;
-        });
-        self.running.push(ConcurrentTurn {
-            number,
-            control,
-            future,
-        });
+            number
+        }));
     }
 
     /// Halts a turn. One at the gate is on record all the same: its calls are answered without running.
     fn cancel_turn(&mut self, number: usize) {
-        if let Some(turn) = self.running.iter().find(|turn| turn.number == number) {
-            turn.control.halt_scope(HaltCause::ClientCanceled);
+        if let Some(control) = self.controls.get(&number) {
+            control.halt_scope(HaltCause::ClientCanceled);
         }
-    }
-
-    /// Drives all running turns until one ends. Never resolves if no turn is running.
-    async fn next_ended(&mut self) -> ConcurrentTurn<'e> {
-        poll_fn(|context| {
-            for index in 0..self.running.len() {
-                if self.running[index].future.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(self.running.remove(index));
-                }
-            }
-            Poll::Pending
-        })
-        .await
-    }
-}
-
-impl AnswerDelivery for SharedDelivery<'_> {
-    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        self.0.deliver(call, answer, sink);
-    }
-
-    fn finish_turn(&mut self, sink: &mut dyn EventSink) {
-        self.0.finish_turn(sink);
     }
 }

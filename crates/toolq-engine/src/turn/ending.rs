@@ -2,6 +2,8 @@
 //! others is a list of work. Handling an effect may add more, so calls end one after another, and the consequences of one in
 //! the order in which they arose.
 
+use std::collections::VecDeque;
+
 use futures_util::{FutureExt as _, StreamExt as _};
 use tracing::debug;
 
@@ -16,6 +18,9 @@ use toolq_core::types::{
     CallRef, CallRequest, DoubtCause, Event, HaltCause, Invocation, NotExecutedCause, OnDoubt,
     OnFailure, Outcome, Tool,
 };
+
+/// What remains to be done because calls have ended, in this order.
+pub(super) type CallEffects = VecDeque<CallEffect>;
 
 /// Something that remains to be done because a call has ended.
 #[derive(Debug)]
@@ -33,24 +38,24 @@ pub(super) enum CallEffect {
 impl RunningTurn<'_> {
     /// Ends a waiting call that doesn't run, with everything that follows from that.
     pub(super) fn finish_call(&mut self, number: usize, outcome: Outcome) {
-        self.effects.push_back(CallEffect::Skip(number, outcome));
-        self.apply_effects();
+        self.apply_effects([CallEffect::Skip(number, outcome)].into());
     }
 
     /// Ends a call that has come to its end, with everything that follows from that.
     pub(super) fn finish_ended(&mut self, ended: EndedCall) {
-        self.effects.push_back(CallEffect::End(Box::new(ended)));
-        self.apply_effects();
+        self.apply_effects([CallEffect::End(Box::new(ended))].into());
     }
 
     /// Handles effects until there are none, and delivers the answers that are then next in call order.
-    pub(super) fn apply_effects(&mut self) {
-        while let Some(effect) = self.effects.pop_front() {
+    pub(super) fn apply_effects(&mut self, mut effects: CallEffects) {
+        while let Some(effect) = effects.pop_front() {
             match effect {
-                CallEffect::Skip(number, outcome) => self.skip_call(number, outcome),
-                CallEffect::End(ended) => self.end_call(*ended),
-                CallEffect::SkipLater(last, cause) => self.skip_later(last, &cause),
-                CallEffect::CancelSiblings(number, tool) => self.cancel_siblings(number, &tool),
+                CallEffect::Skip(number, outcome) => self.skip_call(number, outcome, &mut effects),
+                CallEffect::End(ended) => self.end_call(*ended, &mut effects),
+                CallEffect::SkipLater(last, cause) => effects.extend(self.skip_later(last, &cause)),
+                CallEffect::CancelSiblings(number, tool) => {
+                    effects.extend(self.cancel_siblings(number, &tool));
+                }
             }
         }
         self.deliver_answers();
@@ -63,15 +68,15 @@ impl RunningTurn<'_> {
         }
     }
 
-    fn skip_call(&mut self, number: usize, outcome: Outcome) {
+    fn skip_call(&mut self, number: usize, outcome: Outcome, effects: &mut CallEffects) {
         if let Some(job) = self.queue.waiting_job(number) {
             let outcome = job.unclaimed_outcome(outcome);
-            self.conclude(number, &job, &outcome, CallStats::default());
+            self.conclude((number, &job), &outcome, CallStats::default(), effects);
         }
     }
 
     /// Lets later calls pass the gate, and updates what the results that are kept depend on.
-    fn end_call(&mut self, ended: EndedCall) {
+    fn end_call(&mut self, ended: EndedCall, effects: &mut CallEffects) {
         let EndedCall {
             number,
             job,
@@ -87,11 +92,17 @@ impl RunningTurn<'_> {
         if let (Some(ticket), Some(entry)) = (&ended.cache_ticket, self.queue.get(number)) {
             cache.keep(ticket, &entry.call, &outcome);
         }
-        self.conclude(number, &job, &outcome, stats);
+        self.conclude((number, &job), &outcome, stats, effects);
     }
 
     /// Gives a call its answer, and adds what follows from that to the list of work.
-    fn conclude(&mut self, number: usize, job: &CallJob, outcome: &Outcome, stats: CallStats) {
+    fn conclude(
+        &mut self,
+        (number, job): (usize, &CallJob),
+        outcome: &Outcome,
+        stats: CallStats,
+        effects: &mut CallEffects,
+    ) {
         let Some(call_ref) = self.queue.begin_answer(number) else {
             return;
         };
@@ -120,13 +131,13 @@ impl RunningTurn<'_> {
         self.engine
             .circuit_breakers
             .record_outcome(tool, job.ticket, outcome);
-        self.push_on_failure(number, tool, outcome);
+        push_on_failure(number, tool, outcome, effects);
         if let (Some(Invocation::Completion(_)), false) =
             (&job.accepted.invocation, outcome.is_error())
         {
             let tool = tool.name.clone();
             let cause = NotExecutedCause::SessionCompleted { tool };
-            self.effects.push_back(CallEffect::SkipLater(number, cause));
+            effects.push_back(CallEffect::SkipLater(number, cause));
         }
     }
 
@@ -212,79 +223,59 @@ impl RunningTurn<'_> {
         self.stats.first_doubt = Some((call.position, doubt));
     }
 
-    /// Adds what the tool's `on_doubt` and `on_failure` do to the other calls of the turn. A call that was skipped or stopped from
-    /// outside cancels no siblings, but stops later calls just like one that failed: they build on its result.
-    pub(super) fn push_on_failure(&mut self, number: usize, tool: &Tool, outcome: &Outcome) {
-        if !outcome.is_error() {
-            return;
-        }
-        let tool_name = tool.name.clone();
-        if outcome.is_in_doubt() && tool.on_doubt == OnDoubt::Stop {
-            let tool = tool.name.clone();
-            let cause = NotExecutedCause::PrecedingInDoubt { tool };
-            self.effects.push_back(CallEffect::SkipLater(number, cause));
-        }
-        match tool.on_failure {
-            OnFailure::CancelSiblings if outcome.cancels_siblings() => {
-                self.effects
-                    .push_back(CallEffect::CancelSiblings(number, tool_name));
-            }
-            OnFailure::Continue | OnFailure::CancelSiblings => {}
-            OnFailure::Stop => {
-                let cause = NotExecutedCause::PrecedingFailed { tool: tool_name };
-                self.effects.push_back(CallEffect::SkipLater(number, cause));
-            }
-        }
-    }
-
     /// Skips all later calls, unless an earlier call already did.
-    fn skip_later(&mut self, last: usize, cause: &NotExecutedCause) {
-        if self.stopped_by.is_some() {
-            return;
+    fn skip_later(&mut self, last: usize, cause: &NotExecutedCause) -> CallEffects {
+        if self.closed.call.is_some() {
+            return CallEffects::new();
         }
-        self.stopped_by = Some(cause.clone());
-        self.skip_waiting(cause, |number| number > last);
+        self.closed.call = Some(cause.clone());
+        self.withdraw_waiting(cause, |number| number > last)
     }
 
     /// Cancels the other calls of the batch, both running and waiting.
-    fn cancel_siblings(&mut self, number: usize, tool: &str) {
+    fn cancel_siblings(&mut self, number: usize, tool: &str) -> CallEffects {
         let entry = self.queue.get(number);
         let Some(failed_batch) = entry.and_then(|entry| entry.call.batch) else {
-            return;
+            return CallEffects::new();
         };
         let cause = StopCause::SiblingFailed(tool.to_owned());
-        self.stop_running(&cause, |batch| batch == Some(failed_batch));
+        let mut effects = self.stop_running(&cause, |batch| batch == Some(failed_batch));
         let in_batch = self.queue.batch_range(number);
         let tool = tool.to_owned();
-        self.skip_waiting(&NotExecutedCause::SiblingFailed { tool }, |number| {
-            in_batch.contains(&number)
-        });
+        let cause = NotExecutedCause::SiblingFailed { tool };
+        effects.extend(self.withdraw_waiting(&cause, |number| in_batch.contains(&number)));
+        effects
     }
 
-    /// Stops the running calls of such batches. Those that have ended at once come before those that wait.
-    fn stop_running(&mut self, cause: &StopCause, matches: impl Fn(Option<usize>) -> bool) {
+    /// Stops the running calls of such batches. Returns those that have ended at once.
+    fn stop_running(
+        &mut self,
+        cause: &StopCause,
+        matches: impl Fn(Option<usize>) -> bool,
+    ) -> CallEffects {
         for (batch, stop) in self.queue.running_calls() {
             if matches(batch) {
                 stop.send(cause);
             }
         }
-        while let Some(Some(ended)) = self.calls.next().now_or_never() {
-            self.effects.push_back(CallEffect::End(Box::new(ended)));
+        let mut ended = CallEffects::new();
+        while let Some(Some(call)) = self.calls.lives.next().now_or_never() {
+            ended.push_back(CallEffect::End(Box::new(call)));
         }
+        ended
     }
 
-    /// Takes waiting calls away from the gate, also those that are throttled, and adds to the list of work that they are skipped,
-    /// in call order.
-    pub(super) fn skip_waiting(
+    /// Takes waiting calls away from the gate, also those that are throttled. They are to be skipped in call order.
+    pub(super) fn withdraw_waiting(
         &mut self,
         cause: &NotExecutedCause,
         matches: impl Fn(usize) -> bool,
-    ) {
+    ) -> CallEffects {
         let mut numbers = self.withdraw_throttled(&matches);
         numbers.extend(self.gate.withdraw(&matches));
         numbers.sort_unstable();
         let skip = |number| CallEffect::Skip(number, Outcome::NotExecuted(cause.clone()));
-        self.effects.extend(numbers.into_iter().map(skip));
+        numbers.into_iter().map(skip).collect()
     }
 
     /// Halts this turn if the run must stop, even if that was decided before the turn started: nothing new starts, running calls
@@ -295,13 +286,42 @@ impl RunningTurn<'_> {
             control.halt(HaltCause::OverBudget(budget));
         }
         if let Some(cause) = control.halt_cause()
-            && self.halted_by.is_none()
+            && self.closed.halt.is_none()
         {
             debug!(?cause, "the turn is halted");
-            self.halted_by = Some(cause);
-            self.stop_running(&StopCause::Halted(cause), |_| true);
-            self.skip_waiting(&NotExecutedCause::Halted(cause), |_| true);
-            self.apply_effects();
+            self.closed.halt = Some(cause);
+            let mut effects = self.stop_running(&StopCause::Halted(cause), |_| true);
+            effects.extend(self.withdraw_waiting(&NotExecutedCause::Halted(cause), |_| true));
+            self.apply_effects(effects);
+        }
+    }
+}
+
+/// Adds what the tool's `on_doubt` and `on_failure` do to the other calls of the turn. A call that was skipped or stopped from
+/// outside cancels no siblings, but stops later calls just like one that failed: they build on its result.
+pub(super) fn push_on_failure(
+    number: usize,
+    tool: &Tool,
+    outcome: &Outcome,
+    effects: &mut CallEffects,
+) {
+    if !outcome.is_error() {
+        return;
+    }
+    let tool_name = tool.name.clone();
+    if outcome.is_in_doubt() && tool.on_doubt == OnDoubt::Stop {
+        let tool = tool.name.clone();
+        let cause = NotExecutedCause::PrecedingInDoubt { tool };
+        effects.push_back(CallEffect::SkipLater(number, cause));
+    }
+    match tool.on_failure {
+        OnFailure::CancelSiblings if outcome.cancels_siblings() => {
+            effects.push_back(CallEffect::CancelSiblings(number, tool_name));
+        }
+        OnFailure::Continue | OnFailure::CancelSiblings => {}
+        OnFailure::Stop => {
+            let cause = NotExecutedCause::PrecedingFailed { tool: tool_name };
+            effects.push_back(CallEffect::SkipLater(number, cause));
         }
     }
 }

@@ -9,8 +9,8 @@ use tracing::debug;
 
 use crate::attempt::AttemptResult;
 use crate::timing::{MAX_LOOK_AGAIN_INTERVAL, MIN_LOOK_AGAIN_INTERVAL};
-use crate::turn::TurnLink;
 use crate::turn::call::{RunningCall, StopSignal};
+use crate::turn::starts::TurnLink;
 use toolq_core::answer::{AnswerWording, build_answer};
 use toolq_core::types::{
     Approval, ApprovalDecision, CallEnding, CallMemory, CallOutput, DoubtCause, EmitError, Event,

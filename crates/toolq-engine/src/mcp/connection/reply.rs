@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::ListReply;
+use crate::attempt::ProgressSender;
 use crate::http::SendGuard;
-use crate::progress::ProgressSender;
 use toolq_core::types::{ToolDrift, ToolLock, TransportError};
 use toolq_mcp::client::{CallError, CallMeta};
 use toolq_mcp::{CallToolResult, RpcError};

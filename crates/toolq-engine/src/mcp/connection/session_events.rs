@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::{CallReply, ConnectionTask, ListReply, Phase};
+use crate::attempt::Progress;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::process::StdoutLine;
 use crate::mcp::transport::Incoming;
-use crate::progress::Progress;
 use toolq_mcp::ProtocolEra;
 use toolq_mcp::client::{SessionEvent, ToolList};
 

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use toolq_mcp::client::CallMeta;
 
+use crate::attempt::ProgressSender;
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::SendGuard;
@@ -16,7 +17,6 @@ use crate::mcp::outcome::transport_error;
 use crate::mcp::runner::McpRunner;
 use crate::mcp::sent_call::SentCall;
 use crate::partial_values::resolve_raw;
-use crate::progress::ProgressSender;
 use toolq_core::types::{CallTrace, McpBacking, McpInvocation, Outcome};
 
 /// A call, and what is needed to send it.

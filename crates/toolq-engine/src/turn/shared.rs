@@ -1,16 +1,112 @@
-//! The gate that concurrent turns share. A turn is inside while calls of it run: together with other turns if these
-//! calls are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by turns that
-//! conflict with it. Turns wait in the order in which they are ready to start a call, so a turn whose next call waits
-//! for an approval doesn't block other turns.
+//! What turns share that run at the same time, or one within another: the sink of events, the delivery of answers, and the gate
+//! that lets turns in.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::attempt::AttemptRunner;
+use crate::mcp::emit_notices;
+use crate::settings::AnswerDelivery;
 use crate::turn::RunningTurn;
 use crate::turn::call::CallJob;
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::{CallAccess, Gate};
+use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink};
+
+/// An event sink behind a shared reference. Copies emit to the same sink.
+///
+/// All turns that share it are driven by one task, so its lock is never contended.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedSink<'e>(pub(crate) &'e dyn SyncEventSink);
+
+/// An event sink that can be used through a shared reference.
+pub(crate) trait SyncEventSink: Send + Sync {
+    fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError>;
+    fn shows_progress(&self, call: &CallRef) -> bool;
+}
+
+/// The sink of a turn. What happened to servers is emitted before the next event.
+pub(crate) struct TurnSink<'e> {
+    sink: Mutex<&'e mut dyn EventSink>,
+    runner: Arc<dyn AttemptRunner>,
+}
+
+impl<'e> TurnSink<'e> {
+    pub(crate) fn new(sink: &'e mut dyn EventSink, runner: &Arc<dyn AttemptRunner>) -> Self {
+        Self {
+            sink: Mutex::new(sink),
+            runner: Arc::clone(runner),
+        }
+    }
+}
+
+impl SyncEventSink for TurnSink<'_> {
+    fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        emit_notices(&self.runner.take_server_notices(), &mut **sink)?;
+        sink.emit(events)
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.shows_progress(call)
+    }
+}
+
+impl SharedSink<'_> {
+    /// Emits events like [`EventSink::emit`], but through a shared reference.
+    pub(crate) fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.emit(events)
+    }
+}
+
+impl EventSink for SharedSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.emit(events)
+    }
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.0.shows_progress(call)
+    }
+}
+
+/// An answer delivery behind a shared reference. All turns that share it are driven by one task, so its lock is never
+/// contended.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedDelivery<'e>(pub(crate) &'e dyn SyncAnswerDelivery);
+
+/// An answer delivery that can be used through a shared reference.
+pub(crate) trait SyncAnswerDelivery: Send + Sync {
+    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink);
+    fn finish_turn(&self, sink: &mut dyn EventSink);
+}
+
+impl SyncAnswerDelivery for Mutex<&mut dyn AnswerDelivery> {
+    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
+        delivery.deliver(call, answer, sink);
+    }
+
+    fn finish_turn(&self, sink: &mut dyn EventSink) {
+        let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
+        delivery.finish_turn(sink);
+    }
+}
+
+impl AnswerDelivery for SharedDelivery<'_> {
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        self.0.deliver(call, answer, sink);
+    }
+
+    fn finish_turn(&mut self, sink: &mut dyn EventSink) {
+        self.0.finish_turn(sink);
+    }
+}
+
+// The gate that concurrent turns share. A turn is inside while calls of it run: together with other turns if these
+// calls are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by turns that
+// conflict with it. Turns wait in the order in which they are ready to start a call, so a turn whose next call waits
+// for an approval doesn't block other turns.
 
 /// What all turns share.
 #[derive(Debug, Default)]
