@@ -4,10 +4,10 @@
 //! that ran alongside isn't kept. With locks on both sides, this is only about what they meet. What other programs change
 //! meanwhile isn't noticed.
 
-mod cache_entries;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,9 +16,10 @@ use sha2::{Digest, Sha256};
 
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::CallAccess;
-use toolq_core::types::{AcceptedCall, CacheHit, CallLocks, CallRef, Effect, Outcome};
-
-use cache_entries::{CacheEntries, CacheEntry, keepable_bytes};
+use toolq_core::types::{
+    AcceptedCall, CacheHit, CallLocks, CallRef, CaptureStats, ClientContent, Effect, Outcome,
+    ResultContent,
+};
 
 /// A cache that all turns, agents and clients of an engine share.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +33,7 @@ struct ResultCache {
 }
 
 /// What a result depends on, as far as toolq knows. The environment is the same for the life of the cache.
-pub(crate) type CacheKey = [u8; 32];
+type CacheKey = [u8; 32];
 
 /// A read that is running. Its result may be kept, as long as the cache knows the ticket.
 #[derive(Debug)]
@@ -169,4 +170,98 @@ fn cache_key(accepted: &AcceptedCall, access: &CallAccess) -> CacheKey {
     hasher.update([0]);
     hasher.update(accepted.input.text());
     hasher.finalize().into()
+}
+
+// The results that a cache has, up to a total size: the oldest make room for new ones.
+
+/// Maximum size of all results together, in bytes.
+const MAX_TOTAL_BYTES: usize = 32 << 20;
+
+/// What an entry takes besides its content, roughly.
+const ENTRY_BYTES: usize = 1 << 10;
+
+/// The results by the keys of their calls.
+#[derive(Debug, Default)]
+struct CacheEntries {
+    by_key: HashMap<CacheKey, CacheEntry>,
+    total_bytes: usize,
+}
+
+/// A result.
+#[derive(Debug)]
+struct CacheEntry {
+    outcome: Outcome,
+    tool_use_id: String,
+    taken: Moment,
+    bytes: usize,
+    access: CallAccess,
+}
+
+impl CacheEntries {
+    fn get(&self, key: &CacheKey) -> Option<&CacheEntry> {
+        self.by_key.get(key)
+    }
+
+    fn remove(&mut self, key: &CacheKey) {
+        if let Some(entry) = self.by_key.remove(key) {
+            self.total_bytes -= entry.bytes;
+        }
+    }
+
+    /// Adds a result in the place of an earlier one of the same call, and removes the oldest ones until there is room for it.
+    fn insert(&mut self, key: CacheKey, entry: CacheEntry) {
+        self.remove(&key);
+        while self.total_bytes + entry.bytes > MAX_TOTAL_BYTES {
+            let entries = self.by_key.iter();
+            let oldest = entries.min_by_key(|(_, entry)| entry.taken.monotonic);
+            let Some(oldest) = oldest.map(|(key, _)| *key) else {
+                return;
+            };
+            self.remove(&oldest);
+        }
+        self.total_bytes += entry.bytes;
+        self.by_key.insert(key, entry);
+    }
+
+    /// Keeps only the results of calls with such an access.
+    fn retain(&mut self, is_kept: impl Fn(&CallAccess) -> bool) {
+        self.by_key.retain(|_, entry| is_kept(&entry.access));
+        self.total_bytes = self.by_key.values().map(|entry| entry.bytes).sum();
+    }
+}
+
+/// Returns the size of a complete success without files; `None` for any other outcome.
+fn keepable_bytes(outcome: &Outcome) -> Option<usize> {
+    let Outcome::Succeeded {
+        content,
+        captured:
+            CaptureStats {
+                cut_bytes: 0,
+                saved_path: None,
+                attachments,
+                cached: None,
+                ..
+            },
+        for_clients,
+        ..
+    } = outcome
+    else {
+        return None;
+    };
+    let content_bytes = match content {
+        ResultContent::Text(text) => text.len(),
+        ResultContent::Blocks(blocks) => blocks.iter().map(|block| block.get().len()).sum(),
+    };
+    let client_bytes = for_clients
+        .as_ref()
+        .map_or(0, |content| client_bytes(content));
+    let bytes = ENTRY_BYTES + content_bytes + client_bytes;
+    (attachments.is_empty() && bytes <= MAX_TOTAL_BYTES).then_some(bytes)
+}
+
+fn client_bytes(content: &ClientContent) -> usize {
+    let structured = content.structured.as_ref();
+    let blocks = content.blocks.iter().flatten();
+    structured.map_or(0, |json| json.get().len())
+        + blocks.map(|block| block.get().len()).sum::<usize>()
 }

@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use toolq_core::answer::{max_turns_text, render_answers};
-use toolq_core::json::indent_json;
-use toolq_core::text::truncate;
-use toolq_core::types::{
-    AgentBacking, AgentFailure, AgentInvocation, AnswerForm, Api, CallAnswer, CallEnding,
-    CheckedCall, EmitError, NotExecutedCause, ResultContent, StopReason, Turn, TurnArrival,
-    TurnOrigin, Verdict,
-};
 
 use crate::agent::endpoint::ModelEndpoint;
-use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::{AgentError, in_doubt_outcome};
 use crate::agent::model_call::ModelChoice;
-use crate::agent::model_name::mask_model_name;
-use crate::agent::request_body::user_message;
+use crate::agent::request::EnvTemplates;
+use crate::agent::request::user_message;
 use crate::agent::runner::AgentRunner;
 use crate::agent::scope::AgentScope;
 use crate::agent::toolset::AgentToolset;
 use crate::attempt::ProgressSender;
 use crate::control::RunControl;
 use crate::turn::{CallJob, SubTurnAnswers, TurnHandle};
+use redact::Mask;
+use toolq_core::answer::{max_turns_text, render_answers};
+use toolq_core::json::indent_json;
+use toolq_core::text::{truncate, truncate_to_columns};
+use toolq_core::types::{
+    AgentBacking, AgentFailure, AgentInvocation, AnswerForm, Api, CallAnswer, CallEnding,
+    CheckedCall, EmitError, NotExecutedCause, ResultContent, StopReason, Turn, TurnArrival,
+    TurnOrigin, Verdict,
+};
 
 /// The maximum length of an unknown stop reason in a progress message.
 const MAX_STOP_REASON_CHARS: usize = 60;
@@ -276,4 +276,14 @@ fn final_answer(last_text: &str) -> String {
         "" => "(The agent finished with an empty answer.)".to_owned(),
         text => text.to_owned(),
     }
+}
+
+// Model names as reported by APIs.
+
+/// The maximum width of a model name, in terminal columns.
+const MAX_MODEL_NAME_CHARS: usize = 100;
+
+/// Masks and truncates a model name that an API reported, since it could be anything.
+fn mask_model_name(model: &str, mask: &Mask) -> String {
+    truncate_to_columns(&mask.apply(model), MAX_MODEL_NAME_CHARS).into_owned()
 }

@@ -13,9 +13,9 @@ use toolq_core::types::{
 };
 use url::Url;
 
-use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::AgentError;
-use crate::agent::request_body::{ChatMessages, ChatRequest, SystemPrompt};
+use crate::agent::request::EnvTemplates;
+use crate::agent::request::{ChatMessages, ChatRequest, SystemPrompt};
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");

@@ -3,12 +3,9 @@
 
 mod conversation;
 mod endpoint;
-mod env_templates;
 mod error;
 mod model_call;
-mod model_name;
-mod request_body;
-mod request_error;
+mod request;
 mod runner;
 mod scope;
 mod toolset;

@@ -15,7 +15,7 @@ use tracing::debug;
 use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::error::AgentError;
-use crate::agent::request_error::{RequestError, from_status, from_transport};
+use crate::agent::error::{RequestError, from_status, from_transport};
 use crate::http::{content_encoding, error, parse_retry_after};
 use crate::scheduler::retry;
 

@@ -3,11 +3,9 @@
 
 mod child;
 mod direct_child;
-mod pipe_io;
 mod pipes;
 mod process_groups;
 mod program_lookup;
-mod run_to_exit;
 mod runner;
 mod sandbox;
 mod spec;

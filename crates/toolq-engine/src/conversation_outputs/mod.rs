@@ -1,10 +1,8 @@
 //! The outputs of a conversation that were cut, for `read_output`. Models name them by the ids of calls, never by paths, and each
 //! conversation knows only its own: the turns of an input, those of one agent, or the calls of one client.
 
-mod char_boundary;
-mod page;
+mod reading;
 mod runner;
-mod search;
 #[cfg(test)]
 mod tests;
 

@@ -2,10 +2,8 @@
 
 mod clients;
 pub(crate) mod error;
-mod gzip_body;
-mod request_body;
 mod resolver;
-mod response_headers;
+mod response;
 mod runner;
 mod send_guard;
 
@@ -13,6 +11,6 @@ pub use clients::http_client_builder;
 pub(crate) use clients::{HttpClients, resolve_template};
 pub(crate) use error::{HttpError, build_failure, classify_cause, root_cause};
 pub use resolver::Resolver;
-pub(crate) use response_headers::{content_encoding, media_type, parse_retry_after};
+pub(crate) use response::{content_encoding, media_type, parse_retry_after};
 pub(crate) use runner::HttpRunner;
 pub(crate) use send_guard::SendGuard;

@@ -7,30 +7,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use redact::Mask;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request, Response};
-use toolq_core::os::Environment;
-use toolq_core::text::{format_bytes, format_duration};
-use toolq_core::types::{
-    Backing, CallEnding, CallOutput, CallTrace, Effect, HttpBacking, HttpInvocation, HttpMethod,
-    Outcome, PartialTemplate, Tool, TransportError, TransportPhase,
-};
-use toolq_core::url::{RequestUrlError, build_request_url};
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError};
-use crate::http::gzip_body::GzipBody;
-use crate::http::request_body::resolve_body;
-use crate::http::response_headers::{content_encoding, parse_retry_after};
+use crate::http::response::{GzipBody, content_encoding, media_type, parse_retry_after};
 use crate::http::send_guard::SendGuard;
 use crate::output::OutputCollector;
-use crate::partial_values::resolve_text;
+use crate::partial_values::{resolve_json, resolve_text};
 use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use crate::turn::CallJob;
+use redact::Mask;
+use toolq_core::json::JsonText;
+use toolq_core::os::Environment;
+use toolq_core::text::{format_bytes, format_duration};
+use toolq_core::types::{
+    Backing, CallEnding, CallOutput, CallTrace, Effect, FORM_MEDIA_TYPE, HttpBacking,
+    HttpInvocation, HttpMethod, Outcome, PartialJson, PartialTemplate, Tool, TransportError,
+    TransportPhase,
+};
+use toolq_core::url::{RequestUrlError, build_request_url};
 
 /// Sends the requests of a tools.yaml.
 #[derive(Debug)]
@@ -426,4 +426,37 @@ enum ArrivingBody {
     Gzip(Box<GzipBody>),
     /// In a way that toolq doesn't know.
     Unreadable,
+}
+
+// Writes the body of a request as its content type wants it: as JSON, as a form, or as the text that it is.
+
+/// Returns the body. Where the content type isn't one of JSON, a string is sent without its quotes; where it is that of
+/// forms, an object is sent as one.
+///
+/// # Errors
+/// The outcome of the call, because a variable isn't set.
+fn resolve_body(
+    body: &PartialJson,
+    headers: &HeaderMap,
+    environment: &Environment,
+) -> Result<String, Outcome> {
+    let json = resolve_json(body, environment)?;
+    let media_type = media_type(headers).unwrap_or_default();
+    let is_json =
+        matches!(&*media_type, "application/json" | "text/json") || media_type.ends_with("+json");
+    let value = JsonText::new(&json);
+    Ok(match (value.to_text(), value.object()) {
+        (Some(text), _) if !is_json => text.into_owned(),
+        (_, Some(object)) if media_type == FORM_MEDIA_TYPE => {
+            let mut form = form_urlencoded::Serializer::new(String::new());
+            for (name, value) in object.members() {
+                if !value.is_null() {
+                    let text = value.to_text();
+                    form.append_pair(name, &text.unwrap_or_else(|| value.get().into()));
+                }
+            }
+            form.finish()
+        }
+        _ => json,
+    })
 }

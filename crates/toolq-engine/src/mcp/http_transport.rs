@@ -1,24 +1,27 @@
 //! Streamable HTTP: every message is a request of its own, and messages of the server come in the responses.
 
-mod requests;
-
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 
-use reqwest::Method;
-use reqwest::header::HeaderValue;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Client, Method, Request};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+use url::Url;
 
 use crate::control::RunControl;
-use crate::http::SendGuard;
-use crate::mcp::http_endpoint::HttpEndpoint;
+use crate::http::{HttpClients, SendGuard, build_failure, resolve_template};
 use crate::mcp::http_exchange::{HttpExchange, ResponsePart};
 use crate::mcp::transport::HttpEvent;
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
+use toolq_core::os::Environment;
+use toolq_core::types::{Outcome, ServerConfig, ServerEndpoint};
 use toolq_mcp::client::ToolList;
-use toolq_mcp::http::{OutgoingMessage, ParamHeaders, SESSION_ID_HEADER};
+use toolq_mcp::http::{
+    OutgoingMessage, PROTOCOL_VERSION_HEADER, ParamHeaders, SESSION_ID_HEADER, TRACEPARENT_HEADER,
+    TRACESTATE_HEADER,
+};
 use toolq_mcp::{ProtocolEra, ProtocolVersion};
 
 /// How many parts of responses may wait to be handled. A server that sends more has to wait.
@@ -229,5 +232,124 @@ impl HttpTransport {
                 self.notifications.spawn(work);
             }
         }
+    }
+}
+
+// The address of a server that runs elsewhere, with the variables of the environment filled in.
+
+/// Where a server is, and how requests reach it.
+pub(crate) struct HttpEndpoint {
+    pub(crate) client: Client,
+    /// What errors call the server.
+    pub(crate) origin: String,
+    url: Url,
+    headers: HeaderMap,
+}
+
+impl HttpEndpoint {
+    /// Fills in the variables. Nothing is sent.
+    ///
+    /// # Errors
+    /// The outcome of the call, because a variable is missing or has a value that can't be used.
+    pub(crate) fn resolve(
+        server: &ServerConfig,
+        endpoint: &ServerEndpoint,
+        clients: &HttpClients,
+        environment: &Environment,
+    ) -> Result<Self, Outcome> {
+        let origin = format!("MCP server {:?}", server.name);
+        let failure = |detail: &str| build_failure(origin.clone(), detail.to_owned());
+        let url = resolve_template(&endpoint.url, environment)?;
+        let url = Url::parse(&url).ok();
+        let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        let Some(mut url) = url.filter(is_web) else {
+            return Err(failure("its `url` isn't the address of a web server"));
+        };
+        url.set_fragment(None);
+        let mut headers = HeaderMap::new();
+        for (name, template) in &endpoint.headers {
+            let value = HeaderValue::from_str(&resolve_template(template, environment)?);
+            let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), value) else {
+                let detail = format!("the value of the header {name} contains invalid characters");
+                return Err(failure(&detail));
+            };
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+        Ok(Self {
+            client: clients.get_for_server(&url, server.startup)?,
+            origin,
+            url,
+            headers,
+        })
+    }
+
+    /// Returns a request without a body.
+    pub(crate) fn request(&self, method: Method) -> Request {
+        let mut request = Request::new(method, self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+// The requests of a connection, with the headers that its server needs.
+
+impl HttpTransport {
+    /// Builds the request that carries a message. `guard` is marked before its first byte can leave.
+    pub(super) fn build_request(
+        &self,
+        message: &OutgoingMessage,
+        guard: Option<&SendGuard>,
+    ) -> Request {
+        let mut request = self.endpoint.request(Method::POST);
+        let headers = request.headers_mut();
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let has_own_trace = headers.contains_key(TRACEPARENT_HEADER);
+        for (name, value) in message.headers(self.version, &self.param_headers) {
+            // A trace in tools.yaml is meant.
+            if has_own_trace && matches!(&*name, TRACEPARENT_HEADER | TRACESTATE_HEADER) {
+                continue;
+            }
+            // Both were checked or encoded, so nothing is left out here.
+            if let (Ok(name), Ok(value)) =
+                (name.parse::<HeaderName>(), HeaderValue::from_str(&value))
+            {
+                headers.insert(name, value);
+            }
+        }
+        let begins_session = matches!(
+            message.method.as_deref(),
+            Some("initialize" | "server/discover")
+        );
+        if let Some(id) = self.session_id.as_ref().filter(|_| !begins_session) {
+            headers.insert(SESSION_ID_HEADER, id.clone());
+        }
+        let body = message.body.clone();
+        *request.body_mut() = Some(match guard {
+            Some(guard) => guard.wrap_body(body.into()),
+            None => Body::from(body),
+        });
+        request
+    }
+
+    /// Returns the request for the rest of a stream, which exists only in the legacy era, after the handshake.
+    pub(super) fn build_resumption(&self) -> Option<Request> {
+        let version = self.version?;
+        if version.era() != ProtocolEra::Legacy {
+            return None;
+        }
+        let mut request = self.endpoint.request(Method::GET);
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let version = HeaderValue::from_static(version.as_str());
+        headers.insert(PROTOCOL_VERSION_HEADER, version);
+        if let Some(id) = &self.session_id {
+            headers.insert(SESSION_ID_HEADER, id.clone());
+        }
+        Some(request)
     }
 }

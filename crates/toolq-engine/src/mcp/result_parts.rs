@@ -1,8 +1,17 @@
-//! Chooses what of a server's result the model reads.
+//! Chooses what of a server's result the model reads, and what MCP clients get.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use toolq_core::types::ResultParts;
+use crate::mcp::outcome::Attachments;
+use crate::mcp::outcome::text_of_block;
+use crate::output::{find_violation, strip_whitespace};
+use redact::Mask;
+use toolq_core::json_schema::CompiledSchema;
+use toolq_core::types::{ResultParts, ToolLock};
 use toolq_mcp::{CallToolResult, ContentBlock};
 
 /// Returns the result with the contents that the model reads. A result without structured content has only its own.
@@ -43,6 +52,113 @@ fn has_same_json(content: &[ContentBlock], json: &str) -> bool {
         };
         serde_json::from_str::<Value>(text).is_ok_and(|value| value == expected)
     })
+}
+
+// The contents of a result as MCP clients get them: what isn't text stays what it is.
+
+/// Returns the blocks of a result, with secrets masked. A block for which `max_bytes` has no room becomes a line of text.
+/// Returns `None` if all of them are texts, or if the texts are too long: then clients get what the model reads.
+pub(crate) fn client_blocks(
+    result: &CallToolResult,
+    max_bytes: u64,
+    mask: &Mask,
+    attachments: &Attachments,
+) -> Option<Vec<Box<RawValue>>> {
+    if !result.content.iter().any(|block| !reads_as_text(block)) {
+        return None;
+    }
+    let mut room = max_bytes;
+    let blocks = result.content.iter().map(|block| {
+        let whole = masked_json(block, mask)?;
+        let fits = whole.get().len() as u64 <= room;
+        let shown = if fits {
+            whole
+        } else if reads_as_text(block) {
+            return None;
+        } else {
+            let text = text_of_block(block, attachments).into_owned();
+            masked_json(&ContentBlock::Text { text }, mask)?
+        };
+        room = room.checked_sub(shown.get().len() as u64)?;
+        Some(shown)
+    });
+    blocks.collect()
+}
+
+fn reads_as_text(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Text { .. } | ContentBlock::Unknown)
+}
+
+fn masked_json(block: &ContentBlock, mask: &Mask) -> Option<Box<RawValue>> {
+    let json = serde_json::to_string(block).ok()?;
+    RawValue::from_string(mask.apply_to_json(&json).into_owned()).ok()
+}
+
+// The structured content of results: held against the output schemas that servers announced when they were locked, and
+// made readable for MCP clients.
+
+/// What error messages call it.
+const NOUN: &str = "structured content";
+
+/// Reads structured content with the schemas that calls have needed, compiled once each.
+#[derive(Debug)]
+pub(crate) struct StructuredContentReader {
+    mask: Arc<Mask>,
+    /// By the digest of the tool's definition. `None` can't be compiled, and checks nothing.
+    compiled: Mutex<HashMap<String, Option<Arc<CompiledSchema>>>>,
+}
+
+impl StructuredContentReader {
+    pub(crate) fn new(mask: Arc<Mask>) -> Self {
+        Self {
+            mask,
+            compiled: Mutex::default(),
+        }
+    }
+
+    /// Returns the structured content of a result, with secrets masked. Returns `None` if it has none, if no schema
+    /// describes it, or if it is longer than `max_bytes`: JSON can't be cut.
+    ///
+    /// # Errors
+    /// How it violates the output schema of its tool.
+    pub(crate) fn read(
+        &self,
+        lock: Option<&ToolLock>,
+        result: &CallToolResult,
+        max_bytes: u64,
+    ) -> Result<Option<Box<RawValue>>, String> {
+        let (Some(content), Some(lock)) = (&result.structured_content, lock) else {
+            return Ok(None);
+        };
+        let Some(schema) = self.compile(lock) else {
+            return Ok(None);
+        };
+        if let Some(violation) = find_violation(&schema, content.get(), NOUN) {
+            return Err(self.mask.apply(&violation).into_owned());
+        }
+        let compact = strip_whitespace(content.get());
+        if compact.len() as u64 > max_bytes {
+            return Ok(None);
+        }
+        let masked = self.mask.apply_to_json(&compact).into_owned();
+        if masked != compact && find_violation(&schema, &masked, NOUN).is_some() {
+            return Err(
+                "the structured content violates the output schema once its secrets are masked"
+                    .to_owned(),
+            );
+        }
+        Ok(RawValue::from_string(masked).ok())
+    }
+
+    fn compile(&self, lock: &ToolLock) -> Option<Arc<CompiledSchema>> {
+        let schema = lock.definition.output_schema.as_ref()?;
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = compiled.entry(lock.sha256.clone()).or_insert_with(|| {
+            let compiled = CompiledSchema::compile(schema);
+            compiled.ok().map(Arc::new)
+        });
+        known.clone()
+    }
 }
 
 #[cfg(test)]

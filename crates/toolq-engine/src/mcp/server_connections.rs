@@ -7,28 +7,26 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use std::{mem, thread};
 
-use redact::Mask;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use toolq_core::os::Environment;
-use toolq_core::text::{format_count, format_duration};
-use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
 
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::HttpClients;
 use crate::mcp::connection::ServerConnection;
-use crate::mcp::http_endpoint::HttpEndpoint;
+use crate::mcp::http_transport::HttpEndpoint;
 use crate::mcp::http_transport::HttpTransport;
-use crate::mcp::notices::{ServerNotice, ServerNotices};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::process::ServerProcess;
-use crate::mcp::restart_budget::{RESTART_WINDOW, RestartBudget};
-use crate::mcp::server_life::ServerLife;
+use crate::mcp::server_life::{ServerLife, ServerNotice, ServerNotices};
 use crate::mcp::transport::Transport;
 use crate::settings::EngineSettings;
 use crate::timing::SERVER_GRACE;
+use redact::Mask;
+use toolq_core::os::Environment;
+use toolq_core::text::{format_count, format_duration};
+use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
 
 /// How often the end of a run looks whether a start has ended.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -308,4 +306,53 @@ fn refuse_restart(server: &ServerConfig, restarts: u32) -> Outcome {
         format_duration(RESTART_WINDOW)
     );
     Outcome::TransportFailed(transport_error(&server.name, false, detail))
+}
+
+// How often a server may be started again.
+
+/// For how long a restart counts. A server that dies once an hour is started again for as long as the run lasts; one that
+/// dies at each start isn't.
+const RESTART_WINDOW: Duration = Duration::from_mins(10);
+
+/// The restarts of a server.
+#[derive(Debug, Clone, Default)]
+struct RestartBudget {
+    /// When it was started again after it had ended by itself.
+    restarts: Vec<Instant>,
+}
+
+impl RestartBudget {
+    /// Counts a restart at `now`.
+    ///
+    /// # Errors
+    /// There were already `limit` restarts within [`RESTART_WINDOW`].
+    fn count_restart(&mut self, limit: u32, now: Instant) -> Result<(), u32> {
+        self.restarts
+            .retain(|restart| now.duration_since(*restart) < RESTART_WINDOW);
+        let count = u32::try_from(self.restarts.len()).unwrap_or(u32::MAX);
+        if count >= limit {
+            return Err(count);
+        }
+        self.restarts.push(now);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_count_for_ten_minutes() {
+        let (begin, minute) = (Instant::now(), Duration::from_mins(1));
+        let mut budget = RestartBudget::default();
+        assert_eq!(budget.count_restart(0, begin), Err(0));
+        for minutes in [0, 4] {
+            assert_eq!(budget.count_restart(2, begin + minute * minutes), Ok(()));
+        }
+        assert_eq!(budget.count_restart(2, begin + minute * 9), Err(2));
+        assert_eq!(budget.count_restart(2, begin + minute * 10), Ok(()));
+        assert_eq!(budget.count_restart(2, begin + minute * 13), Err(2));
+        assert_eq!(budget.count_restart(2, begin + minute * 14), Ok(()));
+    }
 }

@@ -1,14 +1,17 @@
-//! What a server did from its start to its end, for the log.
+//! What a server did from its start to its end, for the log, and what waits to be told about servers.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
 use crate::command::ChildExit;
 use crate::mcp::announcement::ServerAnnouncement;
-use crate::mcp::notices::{ServerNotice, ServerNotices};
 use redact::Mask;
-use toolq_core::types::{ServerConfig, ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
+use toolq_core::types::{
+    EmitError, Event, EventSink, ServerConfig, ServerEnd, ServerEndCause, ServerIntroduction,
+    ServerStart,
+};
 use toolq_mcp::ProtocolEra;
 use toolq_mcp::client::{ServerIdentity, StrayCounts};
 
@@ -135,4 +138,49 @@ fn introduce(
         version: implementation.map(|server| masked(&server.version)),
         tools_digest: announcement.map(ServerAnnouncement::digest),
     }
+}
+
+// What happened to servers. Only turns emit events, so it waits here for the next one.
+
+/// What happened to a server.
+#[derive(Debug)]
+pub(crate) enum ServerNotice {
+    /// It is ready, or ended before it was.
+    Started(ServerStart),
+    /// It has ended.
+    Ended(Box<ServerEnd>),
+}
+
+/// What happened to servers and isn't emitted yet, in order. Copies share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServerNotices(Arc<Mutex<Vec<ServerNotice>>>);
+
+impl ServerNotices {
+    pub(crate) fn add(&self, notice: ServerNotice) {
+        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        notices.push(notice);
+    }
+
+    pub(crate) fn take(&self) -> Vec<ServerNotice> {
+        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut notices)
+    }
+}
+
+/// Emits notices.
+///
+/// # Errors
+/// A sink refuses them.
+pub(crate) fn emit_notices(
+    notices: &[ServerNotice],
+    sink: &mut dyn EventSink,
+) -> Result<(), EmitError> {
+    if notices.is_empty() {
+        return Ok(());
+    }
+    let events = notices.iter().map(|notice| match notice {
+        ServerNotice::Started(start) => Event::ServerStarted(start),
+        ServerNotice::Ended(end) => Event::ServerEnded(end),
+    });
+    sink.emit(&events.collect::<Vec<_>>())
 }

@@ -2,10 +2,9 @@
 
 mod capture;
 mod collector;
-mod output_schema;
 mod parser;
 
 pub(crate) use capture::{LeadingFile, TailCapture};
 pub(crate) use collector::OutputCollector;
-pub(crate) use output_schema::find_violation;
+pub(crate) use parser::find_violation;
 pub(crate) use parser::strip_whitespace;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use redact::Mask;
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
+use redact::Mask;
 use toolq_core::json::{InvalidInput, JsonText, ParsedObject, check_json, pointer_tokens};
 use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::{CaptureStats, OutputKind, ResultContent};
-
-use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
-use crate::output::output_schema;
 
 /// How to parse a document.
 pub(crate) struct OutputParser<'s> {
@@ -60,7 +60,7 @@ impl OutputParser<'_> {
             self.mask.apply_to_json(&compact).into_owned().into()
         });
         if let Some(schema) = self.schema {
-            output_schema::check(schema, &text, self.limits.max_shown)?;
+            check(schema, &text, self.limits.max_shown)?;
         }
         let mut capture = TextCapture::new(self.limits, self.mask);
         capture.push(text.as_bytes());
@@ -193,4 +193,38 @@ fn anthropic_image(block: JsonText<'_>) -> Option<String> {
 
 fn is_mcp_media(block: &ParsedObject) -> bool {
     block.get_text("data").is_some() && block.get_text("mimeType").is_some()
+}
+
+// Holds JSON against an output schema.
+
+/// Checks JSON that may be shown up to `max_bytes`: if it were cut, it would match no schema.
+///
+/// # Errors
+/// What is wrong, and where.
+pub(crate) fn check(schema: &CompiledSchema, json: &str, max_bytes: u64) -> Result<(), String> {
+    let bytes = json.len();
+    if bytes as u64 > max_bytes {
+        return Err(format!(
+            "the output has {bytes} bytes, more than max_output ({max_bytes}), and can't be cut since it has a schema"
+        ));
+    }
+    match find_violation(schema, json, "output") {
+        Some(violation) => Err(violation),
+        None => Ok(()),
+    }
+}
+
+/// Returns how JSON, which is called `noun` there, violates a schema.
+pub(crate) fn find_violation(schema: &CompiledSchema, json: &str, noun: &str) -> Option<String> {
+    let Ok(value) = serde_json::from_str::<Value>(json) else {
+        return Some(format!("the {noun} is nested too deeply"));
+    };
+    let problems = schema.problem_details(&value);
+    let first = problems.first()?;
+    let place = match first.path.as_str() {
+        "" => format!("the {noun}"),
+        path => format!("{path} of the {noun}"),
+    };
+    let message = &first.message;
+    Some(format!("{place} violates the output schema: {message}"))
 }

@@ -7,8 +7,8 @@ use toolq_core::types::{
 };
 use toolq_testing::{accepted_call, sample_call, sample_tool, success_outcome};
 
-use super::cache_entries::{ENTRY_BYTES, MAX_TOTAL_BYTES};
 use super::*;
+use super::{ENTRY_BYTES, MAX_TOTAL_BYTES};
 
 pub(super) const ROOT: &str = "/nowhere";
 

@@ -2,11 +2,10 @@
 //! the limits on their starts are in `toolq_core::schedule`.
 
 mod circuit_breaker;
-mod permits;
+mod limits;
 pub(crate) mod retry;
-mod start_limits;
 
 pub(crate) use circuit_breaker::{CircuitBreakers, Ticket};
-pub(crate) use permits::{AwaitedPermits, CallLimits};
-pub use permits::{ConcurrencyLimit, Permit};
-pub(crate) use start_limits::{SharedStartLimiter, StartSlot};
+pub(crate) use limits::{AwaitedPermits, CallLimits};
+pub use limits::{ConcurrencyLimit, Permit};
+pub(crate) use limits::{SharedStartLimiter, StartSlot};

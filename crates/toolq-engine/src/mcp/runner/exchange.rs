@@ -12,10 +12,11 @@ use crate::attempt::ProgressSender;
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::SendGuard;
-use crate::mcp::connection::{CallReply, ConnectionCall, ConnectionEnded, ServerConnection};
+use crate::mcp::connection::{
+    CallReply, ConnectionCall, ConnectionEnded, SentCall, ServerConnection,
+};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::runner::McpRunner;
-use crate::mcp::sent_call::SentCall;
 use crate::partial_values::resolve_raw;
 use toolq_core::types::{CallTrace, McpBacking, McpInvocation, Outcome};
 

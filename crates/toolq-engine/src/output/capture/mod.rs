@@ -1,14 +1,11 @@
 //! Captures an output as it arrives. Memory use is bounded, however much arrives.
 
-mod document;
-mod leading_file;
 mod saved_file;
 mod shown_lines;
-mod tail;
 mod text;
 mod window;
 
-pub(crate) use document::DocumentCapture;
-pub(crate) use leading_file::LeadingFile;
-pub(crate) use tail::TailCapture;
+pub(crate) use saved_file::LeadingFile;
+pub(crate) use text::DocumentCapture;
 pub(crate) use text::{CaptureLimits, TextCapture};
+pub(crate) use window::TailCapture;

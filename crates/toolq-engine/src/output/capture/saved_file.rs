@@ -1,14 +1,16 @@
-//! Saves the complete text of an output that was cut, so that the rest can be read from a file.
+//! Saves outputs to files: the complete text of one that was cut, so that the rest can be read, or the beginning of one.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::digests::hex_digest;
+use redact::{Mask, MaskedStream};
 use toolq_core::os::create_private_dir;
 
 /// A file that is being written. It is removed if it is dropped without [`Self::persist`].
@@ -57,10 +59,77 @@ impl SavedFile {
     }
 
     /// Like [`Self::persist`], with another extension.
-    pub(super) fn persist_as(self, extension: &str) -> io::Result<PathBuf> {
+    fn persist_as(self, extension: &str) -> io::Result<PathBuf> {
         let name = format!("{}.{extension}", hex_digest(self.digest));
         let path = self.dir.join(name);
         self.file.persist(&path)?;
         Ok(path)
+    }
+}
+
+// Saves the beginning of an output to a file, whether or not anything is cut.
+
+/// An output whose beginning is saved, masked.
+#[derive(Debug)]
+pub(crate) struct LeadingFile {
+    masked: MaskedStream,
+    /// `None` saves nothing.
+    dir: Option<PathBuf>,
+    max_bytes: u64,
+    file: Option<SavedFile>,
+    total_bytes: u64,
+}
+
+impl LeadingFile {
+    /// Saves up to `max_bytes` to a file in `dir`, which is created with the first byte.
+    pub(crate) fn new(dir: Option<PathBuf>, max_bytes: u64, mask: Arc<Mask>) -> Self {
+        Self {
+            masked: MaskedStream::new(mask),
+            dir,
+            max_bytes,
+            file: None,
+            total_bytes: 0,
+        }
+    }
+
+    /// Adds the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let Self {
+            masked,
+            dir,
+            max_bytes,
+            file,
+            ..
+        } = self;
+        masked.push(bytes, |bytes| save(bytes, dir, *max_bytes, file));
+    }
+
+    /// Returns how many bytes came, and the file, if there is one, with this extension.
+    pub(crate) fn finish(mut self, extension: &str) -> (u64, Option<PathBuf>) {
+        let Self {
+            masked,
+            dir,
+            max_bytes,
+            file,
+            ..
+        } = &mut self;
+        masked.finish(|bytes| save(bytes, dir, *max_bytes, file));
+        let path = self.file.and_then(|file| file.persist_as(extension).ok());
+        (self.total_bytes, path)
+    }
+}
+
+/// Appends to the file. If it can't be written, nothing is saved.
+fn save(bytes: &[u8], dir: &mut Option<PathBuf>, max_bytes: u64, file: &mut Option<SavedFile>) {
+    let Some(path) = dir.as_ref().filter(|_| !bytes.is_empty()) else {
+        return;
+    };
+    if file.is_none() {
+        *file = SavedFile::create(path, max_bytes).ok();
+    }
+    let saved = file.as_mut().map(|file| file.push(bytes));
+    if !matches!(saved, Some(Ok(()))) {
+        (*file, *dir) = (None, None);
     }
 }

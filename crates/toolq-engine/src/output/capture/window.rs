@@ -1,4 +1,10 @@
-//! Keeps the first and the last bytes of a stream.
+//! Keeps the first and the last bytes of a stream, or its end alone.
+
+use std::sync::Arc;
+
+use crate::output::capture::shown_lines::ShownLines;
+use crate::run_budget::OutputCounter;
+use redact::{Mask, MaskedStream};
 
 /// Keeps a fixed number of bytes from the beginning and from the end of a stream of any length.
 #[derive(Debug)]
@@ -13,7 +19,7 @@ pub(crate) struct HeadTailWindow {
 
 /// The text that a window kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct WindowText {
+pub(super) struct WindowText {
     pub(crate) text: String,
     /// The offset in `text` at which bytes are missing.
     pub(crate) cut_at: usize,
@@ -127,6 +133,60 @@ fn leading_continuation_len(bytes: &[u8]) -> usize {
 
 fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
+}
+
+// Captures the end of an output.
+
+/// The last bytes of a stream, masked.
+#[derive(Debug)]
+pub(crate) struct TailCapture {
+    mask: Arc<Mask>,
+    masked: MaskedStream,
+    window: HeadTailWindow,
+    /// Counts every byte for the run's output budget.
+    counter: OutputCounter,
+}
+
+impl TailCapture {
+    /// Creates a capture of the last `limit` bytes. All bytes are counted with `counter`.
+    pub(crate) fn new(limit: usize, mask: Arc<Mask>, counter: OutputCounter) -> Self {
+        Self {
+            counter,
+            masked: MaskedStream::new(Arc::clone(&mask)),
+            mask,
+            window: HeadTailWindow::tail(limit),
+        }
+    }
+
+    /// Adds the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let Self {
+            masked,
+            window,
+            counter,
+            ..
+        } = self;
+        counter.add(bytes.len());
+        masked.push(bytes, |bytes| window.push(bytes));
+    }
+
+    /// Returns the end of the output as a terminal would show it, without one trailing newline.
+    pub(crate) fn finish(mut self) -> String {
+        let Self { masked, window, .. } = &mut self;
+        masked.finish(|bytes| window.push(bytes));
+        let printed = self.window.into_text().text;
+        let (mut lines, mut shown) = (ShownLines::default(), Vec::new());
+        lines.push(printed.as_bytes(), &mut |bytes| {
+            shown.extend_from_slice(bytes);
+        });
+        lines.finish(&mut |bytes| shown.extend_from_slice(bytes));
+        let shown = String::from_utf8_lossy(&shown);
+        let mut text = self.mask.apply(&shown).into_owned();
+        if text.ends_with('\n') {
+            text.pop();
+        }
+        text
+    }
 }
 
 #[cfg(test)]

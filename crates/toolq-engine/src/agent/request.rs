@@ -1,10 +1,12 @@
-//! The JSON of a request to a model's API.
+//! The JSON of a request to a model's API, and what an agent takes from the environment.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use toolq_core::json::expect_json;
+use toolq_core::os::Environment;
+use toolq_core::types::{Outcome, PartialTemplate, Template, TemplatePart};
 
 /// The body of a request for the next response of a model.
 #[derive(Serialize)]
@@ -80,4 +82,40 @@ pub(crate) fn user_message(text: &str) -> Box<RawValue> {
         content: text,
     };
     expect_json(serde_json::value::to_raw_value(&message))
+}
+
+// Fills in what an agent's declaration takes from the environment.
+
+/// Fills the templates of an agent with values from the environment.
+pub(crate) struct EnvTemplates<'e>(pub(crate) &'e Environment);
+
+impl EnvTemplates<'_> {
+    /// Fills in the variables of a template whose input values have already been filled in.
+    ///
+    /// # Errors
+    /// The outcome of the call, if a variable is missing.
+    pub(crate) fn resolve_partial(&self, draft: &PartialTemplate) -> Result<String, Outcome> {
+        let resolved = draft.resolve(&|name| self.0.get(name));
+        resolved.map_err(Outcome::MissingVariable)
+    }
+
+    /// Fills in the variables of a template that has no input values.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_partial`].
+    pub(crate) fn resolve(&self, template: &Template) -> Result<String, Outcome> {
+        let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
+        self.resolve_partial(&PartialTemplate(segments.collect()))
+    }
+
+    /// Like [`Self::resolve`], for a template that may be left out.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_partial`].
+    pub(crate) fn resolve_optional(
+        &self,
+        template: Option<&Template>,
+    ) -> Result<Option<String>, Outcome> {
+        template.map(|template| self.resolve(template)).transpose()
+    }
 }

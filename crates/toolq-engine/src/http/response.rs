@@ -1,7 +1,10 @@
-//! Reads the headers of a response that decide what happens to it.
+//! Reads the headers of a response that decide what happens to it, and decodes its body.
 
+use std::io::{self, Write as _};
+use std::mem;
 use std::time::{Duration, SystemTime};
 
+use flate2::write::MultiGzDecoder;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use toolq_core::text::truncate;
@@ -37,6 +40,44 @@ pub(crate) fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<
         .ok()?
         .duration_since(now)
         .ok()
+}
+
+// Decodes a body that a server has compressed, whether or not it was asked to.
+
+/// A body in gzip (RFC 1952) that is still arriving.
+pub(super) struct GzipBody {
+    decoder: MultiGzDecoder<Vec<u8>>,
+    is_empty: bool,
+}
+
+impl GzipBody {
+    pub(super) fn new() -> Self {
+        Self {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            is_empty: true,
+        }
+    }
+
+    /// Returns what the next bytes stand for, which may be a thousand times as long.
+    ///
+    /// # Errors
+    /// They aren't gzip.
+    pub(super) fn decode(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        self.is_empty &= bytes.is_empty();
+        self.decoder.write_all(bytes)?;
+        Ok(mem::take(self.decoder.get_mut()))
+    }
+
+    /// Returns the rest, once all bytes have arrived.
+    ///
+    /// # Errors
+    /// The body isn't whole. An empty one is: not every response has a body.
+    pub(super) fn finish(&mut self) -> io::Result<Vec<u8>> {
+        if !self.is_empty {
+            self.decoder.try_finish()?;
+        }
+        Ok(mem::take(self.decoder.get_mut()))
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,231 @@
+//! Runs calls of tools that the process serves which embeds the engine.
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::attempt::{Attempt, AttemptResult, canceled};
+use crate::output::OutputCollector;
+use crate::reach::Reach;
+use crate::settings::EngineSettings;
+use redact::Mask;
+use toolq_core::json::{Input, JsonText};
+use toolq_core::types::{
+    CallEnding, CallOutput, CallRef, Effect, Outcome, OutputKind, TransportCause, TransportError,
+    TransportPhase,
+};
+
+/// What serves the tools with `backing: host`.
+pub trait HostTools: fmt::Debug + Send + Sync {
+    /// Runs one call. Dropping the future means that the result is no longer needed: the call has timed out, or was
+    /// canceled.
+    fn run<'a>(&'a self, call: &'a HostCall) -> HostFuture<'a>;
+}
+
+/// The reply to come.
+pub type HostFuture<'a> = Pin<Box<dyn Future<Output = HostReply> + Send + 'a>>;
+
+/// A call of a host tool.
+#[derive(Debug, Clone)]
+pub struct HostCall {
+    /// Which call it is.
+    pub call: CallRef,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The input, after defaults and coercion. It isn't masked.
+    pub input: Input,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// The same for all attempts of the call, in every run.
+    pub idempotency_key: Arc<str>,
+    /// How long the attempt may take.
+    pub timeout: Duration,
+}
+
+/// How the host replied to a call.
+#[derive(Debug)]
+pub enum HostReply {
+    /// It ran.
+    Done {
+        /// A text or a list of content blocks; with `output: json`, any JSON. `None` is an empty text.
+        content: Option<Box<RawValue>>,
+        /// Whether the model receives it as an error.
+        is_error: bool,
+    },
+    /// There will be no result.
+    Lost {
+        /// Whether the host may have seen the call.
+        was_sent: bool,
+        /// Why, without a period.
+        why: String,
+    },
+}
+
+// Hands calls to the host, and turns its replies into outcomes.
+
+/// Runs calls of host tools.
+#[derive(Debug)]
+pub(crate) struct HostRunner {
+    /// `None` if the tools are only planned or checked.
+    tools: Option<Arc<dyn HostTools>>,
+    mask: Arc<Mask>,
+    outputs: Option<PathBuf>,
+}
+
+impl HostRunner {
+    pub(crate) fn new(settings: &EngineSettings) -> Self {
+        Self {
+            tools: settings.host_tools.clone(),
+            mask: Arc::clone(&settings.mask),
+            outputs: settings.output_dir.clone(),
+        }
+    }
+
+    /// Runs one attempt. What the host does isn't stopped by its end: the future of the call is dropped, and the host does
+    /// what it can.
+    pub(crate) async fn run(&self, attempt: Attempt) -> AttemptResult {
+        let Some(tools) = &self.tools else {
+            return Outcome::NoBacking.into();
+        };
+        let Attempt {
+            job,
+            number,
+            idempotency_key,
+            timeout: limit,
+            cancel,
+            output_counter,
+            control,
+            ..
+        } = attempt;
+        let tool = &job.accepted.tool;
+        let call = HostCall {
+            call: CallRef::new(&job.call, None),
+            effect: tool.effect,
+            input: job.accepted.input.clone(),
+            attempt: number,
+            idempotency_key,
+            timeout: limit.duration,
+        };
+        let reply = tokio::select! {
+            // A result that has come counts.
+            biased;
+            reply = tools.run(&call) => reply,
+            () = canceled(cancel, &control) => return AttemptResult::Canceled {
+                partial_output: CallOutput::default(),
+                // A function can't be ended from outside, so it may still be running.
+                reach: Reach::of_request(tool.effect, true),
+            },
+            () = control.sleep(limit.duration) => {
+                return Reach::outcome_of_timeout(tool.effect, limit.configured, CallOutput::default()).into();
+            }
+        };
+        let mut output =
+            OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
+                .with_counter(output_counter);
+        match reply {
+            HostReply::Done {
+                content,
+                is_error: true,
+            } => {
+                output.push(text_of_host_content(content.as_deref()).as_bytes());
+                let ending = CallEnding::ServerError;
+                let output = output.into_output(String::new());
+                Outcome::Failed { output, ending }.into()
+            }
+            HostReply::Done {
+                content,
+                is_error: false,
+            } => match push_content(content.as_deref(), output) {
+                Ok(output) => output
+                    .into_outcome(CallEnding::Answered, String::new)
+                    .into(),
+                Err(problem) => bad_output(problem).into(),
+            },
+            HostReply::Lost { was_sent, why } => lost_outcome(was_sent, why, tool.effect).into(),
+        }
+    }
+}
+
+fn bad_output(problem: String) -> Outcome {
+    Outcome::BadOutput {
+        problem,
+        output: CallOutput::default(),
+        ending: CallEnding::Answered,
+    }
+}
+
+fn lost_outcome(was_sent: bool, why: String, effect: Effect) -> Outcome {
+    let error = TransportError {
+        phase: if was_sent {
+            TransportPhase::Response
+        } else {
+            TransportPhase::Connect
+        },
+        origin: "the host process".to_owned(),
+        cause: TransportCause::Other,
+        detail: why,
+    };
+    Reach::outcome_of_loss(effect, error, CallOutput::default)
+}
+
+// Reads the content of a host's result.
+
+/// Adds the content of a result to the output, as the tool's `output` declares it.
+///
+/// # Errors
+/// What is wrong with it. Values aren't quoted.
+fn push_content(
+    content: Option<&RawValue>,
+    output: OutputCollector,
+) -> Result<OutputCollector, String> {
+    let content = content.map(JsonText::from).filter(|json| !json.is_null());
+    let text = content.map_or(Some("".into()), JsonText::to_text);
+    let is_list = content.is_some_and(|json| json.elements().is_some());
+    let (mut output, document) = match (output.kind(), text, content) {
+        (OutputKind::Text | OutputKind::Json, Some(text), _) => (output, text.into_owned()),
+        (OutputKind::Content, Some(text), _) => {
+            let blocks = json!([{"type": "text", "text": text}]);
+            (output, blocks.to_string())
+        }
+        (OutputKind::Json, None, Some(json)) => (output, json.get().to_owned()),
+        (OutputKind::Content, None, Some(json)) if is_list => (output, json.get().to_owned()),
+        (OutputKind::Text, None, Some(json)) if is_list => {
+            (output.into_content(), json.get().to_owned())
+        }
+        (_, _, json) => {
+            let kind = json.map_or("missing".to_owned(), |json| json.kind().to_string());
+            return Err(format!(
+                "the content of its result is {kind}; it must be a text or a list of content blocks"
+            ));
+        }
+    };
+    output.push(document.as_bytes());
+    Ok(output)
+}
+
+/// Returns the content of a result as text: the texts of its blocks, or its JSON if it has no texts.
+pub fn text_of_host_content(content: Option<&RawValue>) -> String {
+    let Some(content) = content.map(JsonText::from).filter(|json| !json.is_null()) else {
+        return String::new();
+    };
+    if let Some(text) = content.to_text() {
+        return text.into_owned();
+    }
+    let blocks = content.elements().unwrap_or_default();
+    let texts = blocks.iter().filter_map(|block| {
+        let text = block.object()?.get("text")?.to_text()?;
+        Some(text.into_owned())
+    });
+    let texts: Vec<String> = texts.collect();
+    if texts.is_empty() {
+        content.get().to_owned()
+    } else {
+        texts.join("\n")
+    }
+}
