@@ -2,23 +2,24 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, ScriptedRunner, calls, engine_settings, failure_outcome,
-    paused_runtime, play_script, run_turn_with, success_outcome, tool,
+    EventRecorder, PendingAttempts, ScriptedRunner, block_on, calls, engine_settings,
+    failure_outcome, paused_runtime, play_script, run_turn_with, success_outcome, tool,
 };
 use toolq_core::types::{
     CallClaim, CallEnding, CallHistory, CallMemory, CallOutput, CallRef, Commit, CommitDone,
-    DoubtCause, EarlierRun, Effect, EmitError, HaltCause, MemoryVerdict, Outcome, RecalledCall,
-    Recollection, RestoredResult, ResultContent, Status, Tool,
+    DoubtCause, EarlierRun, Effect, EmitError, Event, EventSink, HaltCause, MemoryVerdict, Outcome,
+    RecalledCall, Recollection, RestoredResult, ResultContent, Status, Tool,
 };
 
 /// A memory that says what a test tells it to, one answer a question, and notes what it is told.
@@ -28,6 +29,8 @@ struct ScriptedMemory {
     /// Whether each claim is ours, in their order. All others are.
     claimed: Mutex<VecDeque<Result<bool, EmitError>>>,
     told: Mutex<Vec<String>>,
+    /// Where the memory meets the test while it is asked about `b`. `None` if it is at hand.
+    meeting: Option<Barrier>,
     /// Commits that take as long as the test wants. `None` if they are done at once.
     held: Option<Mutex<Vec<CommitDone>>>,
 }
@@ -59,6 +62,9 @@ impl ScriptedMemory {
 
 impl CallHistory for ScriptedMemory {
     fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
+        if let (Some(meeting), "b") = (&self.meeting, &*request.call.id) {
+            meeting.wait();
+        }
         let mut verdicts = self.verdicts.lock().unwrap();
         let next = verdicts
             .get_mut(&request.call.id)
@@ -91,7 +97,7 @@ impl CallHistory for ScriptedMemory {
     }
 
     fn is_at_hand(&self) -> bool {
-        true
+        self.meeting.is_none()
     }
 }
 
@@ -257,6 +263,39 @@ fn a_call_that_another_run_gives_up_starts_once_it_has_a_permit_again() {
     assert_eq!(recorder.lines_for("delivered"), ["a", "b", "c"]);
 }
 
+/// Lets the memory answer a question about `b` just when the start of `a` has been emitted.
+struct MeetingSink(EventRecorder, Arc<ScriptedMemory>);
+
+impl EventSink for MeetingSink {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.emit(events)?;
+        let is_start = |event: &Event<'_>| matches!(event, Event::Started { call, .. } if call.tool_use_id == "a");
+        if let (true, Some(meeting)) = (events.iter().any(is_start), &self.1.meeting) {
+            meeting.wait();
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+/// The memory may answer at any moment, also between the emission of other starts and their effect.
+#[test]
+fn a_call_starts_whenever_the_memory_answers() {
+    let memory = Arc::new(ScriptedMemory {
+        meeting: Some(Barrier::new(2)),
+        ..ScriptedMemory::default()
+    });
+    let (mut engine, mut attempts) = engine(&memory);
+    let mut delivery = EventRecorder::default();
+    let mut sink = MeetingSink(delivery.clone(), Arc::clone(&memory));
+    let turn = engine.run_turn(0, calls("a b", &writing_tool()), &mut sink, &mut delivery);
+    block_on(async {
+        let both = async { tokio::join!(turn, play_script(&mut attempts, "b a")) };
+        timeout(Duration::from_secs(20), both).await.unwrap();
+    });
+    assert_eq!(delivery.lines_for("delivered"), ["a", "b"]);
+}
+
 /// A claim may become durable once the run was halted. Its call doesn't start any more.
 #[test]
 fn a_call_that_is_halted_before_its_claim_is_durable_does_not_start() {
@@ -267,12 +306,16 @@ fn a_call_that_is_halted_before_its_claim_is_durable_does_not_start() {
     let (mut engine, mut attempts) = engine(&memory);
     let control = engine.control();
     let mut recorder = EventRecorder::default();
+    let ends = recorder.clone();
     let calls = calls("A", &writing_tool());
     run_turn_with(&mut engine, calls, &mut recorder, async {
         while memory.told().is_empty() {
             yield_now().await;
         }
         control.halt(HaltCause::OutputLost);
+        while ends.lines_for("finished").is_empty() {
+            yield_now().await;
+        }
         for done in memory.held.as_ref().unwrap().lock().unwrap().drain(..) {
             done(Ok(vec![true]));
         }

@@ -201,15 +201,14 @@ impl<'e> RunningTurn<'e> {
             // Queue everything that has arrived before anything starts, so that what is already known about later
             // calls, such as a rejection that stops the turn, applies from the start.
             let is_open = self.receive_arrivals(mem::take(&mut known), &mut arrivals);
-            let any_ended = self.start_ready_calls();
+            let has_news = self.start_ready_calls();
             self.leave_turn_gate();
             self.sync_results();
             if !is_open && self.queue.is_empty() {
                 break;
             }
             tokio::select! {
-                // What has ended may let others start.
-                () = ready(()), if any_ended => {}
+                () = ready(()), if has_news => {}
                 arrival = arrivals.recv(), if is_open => arrival.into_iter().for_each(|arrival| self.handle_arrival(arrival)),
                 Some(ended) = self.calls.lives.next() => self.finish_ended(ended),
                 Some(message) = self.calls.messages.1.recv() => self.handle_message(message),
@@ -244,17 +243,17 @@ impl<'e> RunningTurn<'e> {
         }
     }
 
-    /// Starts every call that may run now. Returns whether calls have ended meanwhile.
+    /// Starts every call that may run now. Returns whether anything has happened meanwhile that may let others start.
     fn start_ready_calls(&mut self) -> bool {
         // What has come from calls is handled before others start, so that what follows from it starts together, and so
         // reaches a server together.
-        let ended_before = self.poll_calls();
+        self.poll_calls();
         self.permits.begin_round();
         self.admit_calls();
         self.permits.end_round();
-        let ended_unstarted = self.poll_calls();
+        let has_news = self.poll_calls();
         self.emit_starts();
-        self.poll_calls() || ended_unstarted || ended_before
+        self.poll_calls() || has_news
     }
 
     /// Emits an event whose success nothing depends on. Only a refused start keeps a call from running, and a sink that

@@ -67,17 +67,18 @@ impl TurnLink<'_> {
 }
 
 impl RunningTurn<'_> {
-    /// Lets the calls that have their place go on as far as they can. Returns whether any has ended.
+    /// Lets the calls that have their place go on as far as they can. Returns whether any has ended, or asked for something.
     pub(super) fn poll_calls(&mut self) -> bool {
-        let mut any_ended = false;
+        let mut has_news = false;
         while let Some(Some(ended)) = self.calls.lives.next().now_or_never() {
-            any_ended = true;
+            has_news = true;
             self.finish_ended(ended);
         }
         while let Ok(message) = self.calls.messages.1.try_recv() {
+            has_news = true;
             self.handle_message(message);
         }
-        any_ended
+        has_news
     }
 
     pub(super) fn handle_message(&mut self, message: CallMessage) {
