@@ -10,15 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::agent::AgentScope;
-use crate::control::{RunControl, Suspendable};
+use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
-use crate::mcp::{ServerAnnouncement, ServerNotice};
 use crate::reach::Reach;
 use crate::run_budget::OutputCounter;
 use crate::timing::DROP_DEADLINE;
 use crate::turn::{CallJob, TurnHandle};
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, CallTrace, Outcome, ServerConfig, ToolsConfig};
+use toolq_core::types::{CallOutput, CallTrace, Outcome};
 
 /// The inputs of one attempt. It is passed on in a box, since each future on its way would have room for it otherwise.
 pub(crate) struct Attempt {
@@ -101,37 +100,10 @@ pub(crate) async fn canceled(cancel: oneshot::Receiver<()>, control: &RunControl
 /// A running attempt.
 pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> + Send + 'r>>;
 
-/// What a server announces, or why that isn't known.
-pub(crate) type ListFuture<'r> =
-    Pin<Box<dyn Future<Output = Result<Arc<ServerAnnouncement>, String>> + Send + 'r>>;
-
 /// Runs attempts. The engine's ordering and policies don't depend on what running means.
-pub(crate) trait AttemptRunner: Suspendable {
+pub(crate) trait AttemptRunner: Send + Sync {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_>;
-
-    /// Asks a server for its tools, and starts it if it isn't running.
-    fn list_tools<'r>(
-        &'r self,
-        _server: &'r Arc<ServerConfig>,
-        _control: &'r RunControl,
-    ) -> ListFuture<'r> {
-        Box::pin(async { Err("nothing can ask it".to_owned()) })
-    }
-
-    /// Ends all servers, and waits until they have ended.
-    fn end_servers(&self) {}
-
-    /// Runs attempts with new definitions from now on. Attempts that are already running keep theirs.
-    fn change_tools(&self, _tools: &Arc<ToolsConfig>) {}
-
-    /// Returns what happened to servers since the last call.
-    fn take_server_notices(&self) -> Vec<ServerNotice> {
-        Vec::new()
-    }
-
-    /// Shuts the runner down. Nothing is running anymore, and nothing more will start.
-    fn close(&self) {}
 }
 
 /// Runs an attempt. If it doesn't return within [`DROP_DEADLINE`] of a kill, it is dropped, which kills what it runs.

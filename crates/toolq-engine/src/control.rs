@@ -26,10 +26,10 @@ pub struct RunControl {
 /// since a suspend has to reach all programs at the same time.
 pub(crate) trait Suspendable: Send + Sync {
     /// Suspends everything that runs, until [`Self::resume`].
-    fn suspend(&self) {}
+    fn suspend(&self);
 
     /// Resumes everything that was suspended.
-    fn resume(&self) {}
+    fn resume(&self);
 }
 
 /// What has been requested so far.

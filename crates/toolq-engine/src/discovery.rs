@@ -129,7 +129,7 @@ impl SchemaDiscovery {
         }
         let durations = self.ask_all(&asked).await;
         // If the log can't be written, the next event says so.
-        let _ = emit_notices(&self.state.runner.take_server_notices(), sink);
+        let _ = emit_notices(&self.state.backends.take_server_notices(), sink);
         for (server, duration) in asked.iter().zip(durations) {
             let _ = sink.emit(&[Event::ToolsListed { server, duration }]);
         }
@@ -141,10 +141,10 @@ impl SchemaDiscovery {
         let begin = Instant::now();
         let mut questions = JoinSet::new();
         for (index, server) in servers.iter().enumerate() {
-            let (server, runner) = (Arc::clone(server), Arc::clone(&self.state.runner));
+            let (server, backends) = (Arc::clone(server), Arc::clone(&self.state.backends));
             let control = self.state.control.clone();
             questions.spawn(async move {
-                let answer = runner.list_tools(&server.server, &control).await;
+                let answer = backends.list_tools(&server.server, &control).await;
                 (index, answer, begin.elapsed())
             });
         }

@@ -52,7 +52,7 @@ impl Engine {
         let tools = self.state.settings.tools.clone();
         let (discovery, control) = (self.schema_discovery(), self.control());
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let sink = TurnSink::new(sink, &self.state.runner);
+        let sink = TurnSink::new(sink, &self.state.backends);
         let feeder = MessageFeeder {
             source,
             tools: &tools,

@@ -2,6 +2,7 @@
 
 use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
+use crate::backends::BackendRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::ConversationOutputs;
 use crate::result_cache::SharedResultCache;
@@ -17,6 +18,8 @@ use toolq_core::types::{ToolsConfig, TurnOrigin};
 #[derive(Clone)]
 pub(crate) struct EngineState {
     pub(crate) settings: EngineSettings,
+    pub(crate) backends: Arc<BackendRunner>,
+    /// What runs attempts: the backends, except in tests.
     pub(crate) runner: Arc<dyn AttemptRunner>,
     pub(crate) circuit_breakers: CircuitBreakers,
     pub(crate) run_budget: RunBudget,
@@ -34,11 +37,12 @@ pub(crate) struct EngineState {
 }
 
 impl EngineState {
-    pub(crate) fn new(settings: EngineSettings, runner: Arc<dyn AttemptRunner>) -> Self {
+    pub(crate) fn new(settings: EngineSettings) -> Self {
+        let backends = Arc::new(BackendRunner::new(&settings));
         Self {
             circuit_breakers: CircuitBreakers::default(),
             run_budget: RunBudget::new(settings.budget_limits),
-            control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
+            control: RunControl::new(Arc::clone(&backends) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
             result_cache: SharedResultCache::default(),
@@ -46,7 +50,8 @@ impl EngineState {
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
             settings,
-            runner,
+            runner: Arc::clone(&backends) as Arc<dyn AttemptRunner>,
+            backends,
         }
     }
 

@@ -125,13 +125,12 @@ impl ServerLister {
         server: &Arc<ServerConfig>,
     ) -> Result<(Arc<ServerAnnouncement>, Duration), String> {
         let begin = Instant::now();
-        let (servers, commands) = self.backends.server_runners();
-        let announcement = servers.list_tools(server, &self.control, commands).await?;
+        let announcement = self.backends.list_tools(server, &self.control).await?;
         Ok((announcement, begin.elapsed()))
     }
 
     /// Ends all servers, and waits until they have ended.
     pub fn close(&self) {
-        self.backends.close_all();
+        self.backends.close();
     }
 }

@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::agent::AgentScope;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
-use crate::control::Suspendable;
 use crate::engine::Engine;
 use crate::tests::scripted_runner::{
     EventRecorder, call, engine_settings, paused_runtime, success_outcome, tool,
@@ -120,8 +119,6 @@ impl PlannedRunner {
         success_outcome().into()
     }
 }
-
-impl Suspendable for PlannedRunner {}
 
 impl AttemptRunner for PlannedRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {

@@ -10,7 +10,6 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
-use crate::control::Suspendable;
 use crate::engine::Engine;
 use crate::http::Resolver;
 use crate::run_budget::BudgetLimits;
@@ -31,8 +30,6 @@ pub(super) struct ScriptedRunner(
 );
 
 pub(crate) type PendingAttempts = mpsc::UnboundedReceiver<(String, oneshot::Sender<Outcome>)>;
-
-impl Suspendable for ScriptedRunner {}
 
 impl AttemptRunner for ScriptedRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {

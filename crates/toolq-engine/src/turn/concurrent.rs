@@ -125,7 +125,7 @@ impl<'e> ConcurrentTurns<'e> {
         // A log that refuses this refuses the start of the next call, too.
         let _ = self.sink.emit(&[Event::ToolsChanged(change)]);
         self.tools = Arc::clone(&change.tools);
-        self.engine.runner.change_tools(&self.tools);
+        self.engine.backends.change_tools(&self.tools);
         self.engine.circuit_breakers.reset();
     }
 

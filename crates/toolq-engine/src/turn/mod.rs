@@ -2,7 +2,7 @@
 //!
 //! What concerns several calls is decided here, at once and by nobody else: which call is next (`admission`), whether it was
 //! approved (`approval`), what limits it (`lines`), and what its end does to others (`ending`). What concerns one call alone
-//! is the life of that call, from the moment when it has its place to its outcome: [`RunningCall::run`].
+//! is the life of that call, from the moment when it has its place to its outcome: [`RunningCall::live`](call::RunningCall).
 
 mod admission;
 mod agent_turns;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::attempt::AttemptRunner;
+use crate::backends::BackendRunner;
 use crate::mcp::emit_notices;
 use crate::settings::AnswerDelivery;
 use crate::turn::RunningTurn;
@@ -29,14 +29,14 @@ pub(crate) trait SyncEventSink: Send + Sync {
 /// The sink of a turn. What happened to servers is emitted before the next event.
 pub(crate) struct TurnSink<'e> {
     sink: Mutex<&'e mut dyn EventSink>,
-    runner: Arc<dyn AttemptRunner>,
+    backends: Arc<BackendRunner>,
 }
 
 impl<'e> TurnSink<'e> {
-    pub(crate) fn new(sink: &'e mut dyn EventSink, runner: &Arc<dyn AttemptRunner>) -> Self {
+    pub(crate) fn new(sink: &'e mut dyn EventSink, backends: &Arc<BackendRunner>) -> Self {
         Self {
             sink: Mutex::new(sink),
-            runner: Arc::clone(runner),
+            backends: Arc::clone(backends),
         }
     }
 }
@@ -44,7 +44,7 @@ impl<'e> TurnSink<'e> {
 impl SyncEventSink for TurnSink<'_> {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        emit_notices(&self.runner.take_server_notices(), &mut **sink)?;
+        emit_notices(&self.backends.take_server_notices(), &mut **sink)?;
         sink.emit(events)
     }
 
