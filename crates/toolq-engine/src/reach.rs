@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use toolq_core::types::{
-    CallEnding, CallOutput, DoubtCause, Effect, Outcome, TransportError, TransportPhase,
+    CallEnding, CallOutput, DoubtCause, Effect, HaltCause, NotExecutedCause, Outcome,
+    TransportError, TransportPhase,
 };
 
 /// How far an attempt may have come.
@@ -70,6 +71,87 @@ impl Reach {
                 limit,
                 output,
             },
+        }
+    }
+
+    /// Returns the outcome of a call that was stopped.
+    pub(crate) fn outcome_of_stop(self, cause: StopCause, output: CallOutput) -> Outcome {
+        match (self, cause) {
+            (Self::NotSent, StopCause::Halted(by)) => {
+                Outcome::NotExecuted(NotExecutedCause::Halted(by))
+            }
+            (Self::NotSent, StopCause::SiblingFailed(tool)) => {
+                Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool })
+            }
+            (Self::Harmless, StopCause::Halted(cause)) => Outcome::Interrupted { cause, output },
+            (Self::Harmless, StopCause::SiblingFailed(failed_tool)) => Outcome::Canceled {
+                failed_tool,
+                output,
+            },
+            (Self::MaybeDone, StopCause::Halted(by)) => Outcome::InDoubt {
+                cause: DoubtCause::Interrupted(by),
+                output,
+            },
+            (Self::MaybeDone, StopCause::SiblingFailed(tool)) => Outcome::InDoubt {
+                cause: DoubtCause::Canceled(tool),
+                output,
+            },
+        }
+    }
+}
+
+/// What stops a call from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StopCause {
+    Halted(HaltCause),
+    /// A call of the same batch failed, of this tool.
+    SiblingFailed(String),
+}
+
+/// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
+pub(crate) fn orphaned_outcome() -> Outcome {
+    Outcome::InDoubt {
+        cause: DoubtCause::EndNotLogged(None),
+        output: CallOutput::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use toolq_core::types::TransportCause;
+
+    /// A request that was sent may have had its effect, and only a `write` must not have it twice.
+    #[test]
+    fn only_writes_that_were_sent_are_in_doubt() {
+        let lost = |effect, phase| {
+            let error = TransportError {
+                phase,
+                origin: "server".to_owned(),
+                cause: TransportCause::Other,
+                detail: String::new(),
+            };
+            Reach::outcome_of_loss(effect, error, CallOutput::default).is_in_doubt()
+        };
+        for effect in [Effect::Read, Effect::Idempotent, Effect::Write] {
+            let is_write = effect == Effect::Write;
+            assert_eq!(lost(effect, TransportPhase::Response), is_write);
+            assert_eq!(lost(effect, TransportPhase::Body), is_write);
+            assert!(!lost(effect, TransportPhase::Connect));
+            let late = Reach::outcome_of_timeout(effect, Duration::ZERO, CallOutput::default());
+            assert_eq!(late.is_in_doubt(), is_write);
+            for was_sent in [true, false] {
+                for cause in [
+                    StopCause::Halted(HaltCause::OutputLost),
+                    StopCause::SiblingFailed("t".to_owned()),
+                ] {
+                    let reach = Reach::of_request(effect, was_sent);
+                    let stopped = reach.outcome_of_stop(cause, CallOutput::default());
+                    assert_eq!(stopped.is_in_doubt(), is_write && was_sent);
+                    assert_eq!(matches!(stopped, Outcome::NotExecuted(_)), !was_sent);
+                }
+            }
         }
     }
 }

@@ -15,13 +15,14 @@ use crate::command::process_groups::ProcessGroups;
 use crate::command::spec::CommandSpec;
 use crate::control::RunControl;
 use crate::output::{OutputCollector, TailCapture};
+use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use procfence::ReaperPools;
 use redact::Mask;
 use toolq_core::check::build_server_command;
 use toolq_core::os::{Environment, ProcessIdentity};
 use toolq_core::types::{
-    Backing, CallEnding, CommandBacking, CommandInvocation, DoubtCause, Effect, Leftovers, Outcome,
+    Backing, CallEnding, CommandBacking, CommandInvocation, DoubtCause, Leftovers, Outcome,
     OutputKind, ResultContent, ServerConfig, StderrUse, Tool, ToolsConfig,
 };
 
@@ -228,7 +229,7 @@ fn outcome_of_exit(
     tool: &Tool,
 ) -> Outcome {
     let ChildExit::Exited { ending, leftovers } = exit else {
-        if tool.effect == Effect::Write {
+        if Reach::of_request(tool.effect, true) == Reach::MaybeDone {
             return Outcome::InDoubt {
                 cause: DoubtCause::ReaperKilled,
                 output: streams.into_output(),

@@ -30,13 +30,14 @@ impl RunningCall {
         let mut agent = AgentTurns::default();
         let result = loop {
             tokio::select! {
+                // A flood of progress must not keep a call from being canceled.
                 biased;
-                Some(request) = agent_requests.recv() => self.serve_agent(request, &mut agent, turn),
-                ended = agent.turn_end() => self.note_agent_turn(ended, &mut agent),
-                Some(update) = progress.recv() => self.show_progress(&update, turn),
                 _ = stop.received(), if cancel.is_some() => {
                     let _ = cancel.take().map(|cancel| cancel.send(()));
                 }
+                Some(request) = agent_requests.recv() => self.serve_agent(request, &mut agent, turn),
+                ended = agent.turn_end() => self.note_agent_turn(ended, &mut agent),
+                Some(update) = progress.recv() => self.show_progress(&update, turn),
                 Some(ended) = task.join_next() => break ended.unwrap_or_else(panicked),
             }
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::attempt::{AttemptResult, AttemptTimeout};
-use crate::reach::Reach;
+use crate::reach::{Reach, StopCause};
 use crate::result_cache::CacheTicket;
 use crate::scheduler::retry;
 use crate::scheduler::{Permit, StartSlot, Ticket};
@@ -20,8 +20,7 @@ use crate::turn::lines::RetryInLine;
 use crate::turn::starts::{CallMessage, StartRequest, TurnLink};
 use toolq_core::types::{
     AcceptedCall, AgentUsage, Approval, Call, CallClaim, CallEnding, CallOutput, CallRef,
-    CallTimeouts, DoubtCause, Effect, EmitError, Event, HaltCause, Invocation, NotExecutedCause,
-    Outcome,
+    CallTimeouts, Effect, EmitError, Event, HaltCause, Invocation, Outcome,
 };
 
 /// A call that may run, shared with the task that runs it.
@@ -260,7 +259,7 @@ impl RunningCall {
             cause = stop.received() => {
                 // A tool that writes is retried only if the last attempt surely did nothing.
                 let reach = if self.writes() { Reach::NotSent } else { Reach::Harmless };
-                return Break(stopped_outcome(cause, CallOutput::default(), reach));
+                return Break(reach.outcome_of_stop(cause, CallOutput::default()));
             }
             waited = due => waited?,
         };
@@ -293,7 +292,7 @@ impl RunningCall {
             Reach::Harmless if self.writes() && !is_by_agent => Reach::MaybeDone,
             reach => reach,
         };
-        stopped_outcome(cause, output, reach)
+        reach.outcome_of_stop(cause, output)
     }
 
     /// Returns the outcome as the turn sees it, with what there is to say about the call.
@@ -418,23 +417,6 @@ impl Start {
     }
 }
 
-/// What stops a call from outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum StopCause {
-    Halted(HaltCause),
-    /// A call of the same batch failed, of this tool.
-    SiblingFailed(String),
-}
-
-impl StopCause {
-    fn not_executed(self) -> Outcome {
-        Outcome::NotExecuted(match self {
-            Self::Halted(by) => NotExecutedCause::Halted(by),
-            Self::SiblingFailed(tool) => NotExecutedCause::SiblingFailed { tool },
-        })
-    }
-}
-
 /// Tells the life of a call that the turn stops it.
 #[derive(Debug)]
 pub(super) struct StopSignal {
@@ -473,7 +455,9 @@ impl StopSignal {
     ) -> ControlFlow<Outcome, T> {
         tokio::select! {
             biased;
-            cause = self.received() => Break(cause.not_executed()),
+            cause = self.received() => {
+                Break(Reach::NotSent.outcome_of_stop(cause, CallOutput::default()))
+            }
             flow = work => flow,
         }
     }
@@ -485,25 +469,5 @@ impl StopSignal {
             (None, Some(by)) => StopCause::Halted(by),
             (None, None) => StopCause::SiblingFailed(String::new()),
         }
-    }
-}
-
-/// Returns the outcome of a call that was stopped when it had come this far.
-fn stopped_outcome(cause: StopCause, output: CallOutput, reach: Reach) -> Outcome {
-    match (reach, cause) {
-        (Reach::NotSent, cause) => cause.not_executed(),
-        (Reach::Harmless, StopCause::Halted(cause)) => Outcome::Interrupted { cause, output },
-        (Reach::Harmless, StopCause::SiblingFailed(failed_tool)) => Outcome::Canceled {
-            failed_tool,
-            output,
-        },
-        (Reach::MaybeDone, StopCause::Halted(by)) => Outcome::InDoubt {
-            cause: DoubtCause::Interrupted(by),
-            output,
-        },
-        (Reach::MaybeDone, StopCause::SiblingFailed(tool)) => Outcome::InDoubt {
-            cause: DoubtCause::Canceled(tool),
-            output,
-        },
     }
 }

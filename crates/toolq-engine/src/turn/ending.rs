@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tracing::debug;
 
+use crate::reach::StopCause;
 use crate::recall::may_write;
 use crate::settings::EngineSettings;
 use crate::turn::RunningTurn;
-use crate::turn::call::{CallJob, CallStats, EndedCall, StopCause};
+use crate::turn::call::{CallJob, CallStats, EndedCall};
 use crate::turn::queue::Durability;
 use toolq_core::answer;
 use toolq_core::answer::AnswerWording;

@@ -8,13 +8,14 @@ use tokio::task::spawn_blocking;
 use tracing::debug;
 
 use crate::attempt::AttemptResult;
+use crate::reach::orphaned_outcome;
 use crate::timing::{MAX_LOOK_AGAIN_INTERVAL, MIN_LOOK_AGAIN_INTERVAL};
 use crate::turn::call::{RunningCall, StopSignal};
 use crate::turn::starts::TurnLink;
 use toolq_core::answer::{AnswerWording, build_answer};
 use toolq_core::types::{
-    Approval, ApprovalDecision, CallEnding, CallMemory, CallOutput, DoubtCause, EmitError, Event,
-    MemoryVerdict, Outcome, ProbeFinding, RecalledCall, Recollection, RestoredResult, Status,
+    Approval, ApprovalDecision, CallEnding, CallMemory, EmitError, Event, MemoryVerdict, Outcome,
+    ProbeFinding, RecalledCall, Recollection, RestoredResult, Status,
 };
 
 impl RunningCall {
@@ -151,14 +152,6 @@ impl RunningCall {
             agent_usage: None,
             source: None,
         }
-    }
-}
-
-/// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
-fn orphaned_outcome() -> Outcome {
-    Outcome::InDoubt {
-        cause: DoubtCause::EndNotLogged(None),
-        output: CallOutput::default(),
     }
 }
 

@@ -7,7 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::turn::call::{CallJob, StopCause};
+use crate::reach::StopCause;
+use crate::turn::call::CallJob;
 use tokio::sync::oneshot;
 use toolq_core::types::{CallAnswer, CallRef};
 
