@@ -224,7 +224,7 @@ impl RunningCall {
 pub(super) struct AgentTurns<'e> {
     current: Option<AgentTurn<'e>>,
     /// What ran the last turn, and runs the next one.
-    engine: Option<EngineState>,
+    engine: Option<Box<EngineState>>,
     /// The first doubt about a call of the last turn.
     doubt: Option<DoubtCause>,
 }
@@ -235,7 +235,7 @@ struct AgentTurn<'e> {
 }
 
 pub(super) struct EndedAgentTurn {
-    engine: EngineState,
+    engine: Box<EngineState>,
     stats: TurnStats,
     answers: Vec<CallAnswer>,
     reply: oneshot::Sender<SubTurnAnswers>,
@@ -246,7 +246,7 @@ impl<'e> AgentTurns<'e> {
         let (parent, sink) = (Arc::clone(call), turn.sink);
         let mut engine = self.engine.take().unwrap_or_else(|| {
             let (tools, scope) = (Arc::clone(&request.tools), Arc::clone(&request.scope));
-            turn.engine.for_agent(tools, scope)
+            Box::new(turn.engine.for_agent(tools, scope))
         });
         engine.turn_origin = TurnOrigin {
             traceparent: turn.engine.turn_origin.traceparent.clone(),

@@ -50,7 +50,8 @@ impl RunningCall {
                 self.show_progress(&update, turn);
             }
         }
-        agent.end(self).await.unwrap_or(result)
+        // Boxed, so that what waits for a result needs little memory.
+        Box::pin(agent.end(self)).await.unwrap_or(result)
     }
 
     /// Spawns the task of an attempt.

@@ -147,13 +147,14 @@ impl RunningCall {
     ) -> ControlFlow<Outcome, Infallible> {
         // An earlier or another run may know its outcome, or be at it. Nothing happens before its start is on record and, if
         // it may write, its claim is durable.
+        // What is over soon or rare is in boxes of its own, so that a call needs little memory while it runs.
         loop {
-            stop.before_start(self.ask_memory(turn)).await?;
+            stop.before_start(Box::pin(self.ask_memory(turn))).await?;
             let is_ours = stop.before_start(self.record_start(turn)).await?;
             if !is_ours {
                 self.claim = None;
             } else if self.is_probing() {
-                self.probe(turn, stop).await?;
+                Box::pin(self.probe(turn, stop)).await?;
             } else {
                 break;
             }
@@ -161,7 +162,7 @@ impl RunningCall {
         loop {
             let result = self.attempt(turn, stop).await;
             let (last, wait) = self.judge(result, turn, stop)?;
-            self.wait_for_retry(&last, wait, turn, stop).await?;
+            Box::pin(self.wait_for_retry(&last, wait, turn, stop)).await?;
             self.record_retry(last, turn)?;
         }
     }
