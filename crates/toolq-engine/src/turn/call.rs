@@ -146,8 +146,7 @@ impl RunningCall {
         stop: &mut StopSignal,
     ) -> ControlFlow<Outcome, Infallible> {
         // An earlier or another run may know its outcome, or be at it. Nothing happens before its start is on record and, if
-        // it may write, its claim is durable.
-        // What is over soon or rare is in boxes of its own, so that a call needs little memory while it runs.
+        // it may write, its claim is durable. What is over soon is boxed, so that a call that runs needs little memory.
         loop {
             stop.before_start(Box::pin(self.ask_memory(turn))).await?;
             let is_ours = stop.before_start(self.record_start(turn)).await?;
