@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::attempt::AttemptResult;
 use crate::program_tool::program_tool;
-use crate::scheduler::CallJob;
 use crate::state::EngineState;
+use crate::turn::CallJob;
 use toolq_core::answer::failure_cause;
 use toolq_core::json::Input;
 use toolq_core::plan::render_approval_question;
@@ -286,7 +286,7 @@ mod tests {
         }
         let canceled = AttemptResult::Canceled {
             partial_output: nothing,
-            cancel_point: crate::attempt::CancelPoint::BeforeStart,
+            reach: crate::reach::Reach::NotSent,
         };
         let reply = program_reply(Path::new("/bin/ask"), canceled);
         assert_eq!(reply, ApprovalReply::withdrawn());

@@ -1,24 +1,23 @@
-//! One attempt of a call: its inputs, how it can end, and the task that runs it.
+//! One attempt of a call: its inputs, how it can end, the task that runs it, and how it reports progress.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::agent::AgentScope;
-use crate::control::{RunControl, Suspendable};
+use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
-use crate::dispatcher::DispatcherHandle;
-use crate::mcp::{ServerAnnouncement, ServerNotice};
-use crate::progress::ProgressSender;
+use crate::reach::Reach;
 use crate::run_budget::OutputCounter;
-use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::DROP_DEADLINE;
+use crate::turn::{CallJob, TurnHandle};
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, CallTrace, Outcome, ServerConfig, ToolsConfig};
+use toolq_core::types::{CallOutput, CallTrace, Outcome};
 
 /// The inputs of one attempt. It is passed on in a box, since each future on its way would have room for it otherwise.
 pub(crate) struct Attempt {
@@ -34,8 +33,8 @@ pub(crate) struct Attempt {
     /// Resolves when the attempt must stop.
     pub(crate) cancel: oneshot::Receiver<()>,
     pub(crate) progress: ProgressSender,
-    /// How an agent reaches its dispatcher. `None` for all other calls.
-    pub(crate) dispatcher: Option<DispatcherHandle>,
+    /// How an agent reaches the turn of its call. `None` for all other calls.
+    pub(crate) turn: Option<TurnHandle>,
     /// The scope of the agent that made the call. `None` for calls of the input.
     pub(crate) parent_scope: Option<Arc<AgentScope>>,
     /// The outputs that its conversation can read. `None` if the conversation can't be identified.
@@ -44,6 +43,15 @@ pub(crate) struct Attempt {
     pub(crate) output_counter: OutputCounter,
     /// Says when the run is killed, and has the pausable clock that measures timeouts.
     pub(crate) control: RunControl,
+}
+
+/// How long an attempt may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptTimeout {
+    /// The time allowed, from the start of the attempt.
+    pub(crate) duration: Duration,
+    /// The limit in tools.yaml that this comes from.
+    pub(crate) configured: Duration,
 }
 
 /// How an attempt ended.
@@ -58,20 +66,8 @@ pub(crate) enum AttemptResult {
     /// It was canceled.
     Canceled {
         partial_output: CallOutput,
-        /// How far it may have gotten.
-        cancel_point: CancelPoint,
+        reach: Reach,
     },
-}
-
-/// How far an attempt may have gotten when it was canceled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CancelPoint {
-    /// It hadn't started its work, and never will.
-    BeforeStart,
-    /// It was stopped midway.
-    WhileRunning,
-    /// It has an effect on a remote system, which may already have happened.
-    Unknown,
 }
 
 impl AttemptResult {
@@ -79,7 +75,7 @@ impl AttemptResult {
     pub(crate) fn canceled_while_running(partial_output: CallOutput) -> Self {
         Self::Canceled {
             partial_output,
-            cancel_point: CancelPoint::WhileRunning,
+            reach: Reach::Harmless,
         }
     }
 }
@@ -104,37 +100,10 @@ pub(crate) async fn canceled(cancel: oneshot::Receiver<()>, control: &RunControl
 /// A running attempt.
 pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> + Send + 'r>>;
 
-/// What a server announces, or why that isn't known.
-pub(crate) type ListFuture<'r> =
-    Pin<Box<dyn Future<Output = Result<Arc<ServerAnnouncement>, String>> + Send + 'r>>;
-
 /// Runs attempts. The engine's ordering and policies don't depend on what running means.
-pub(crate) trait AttemptRunner: Suspendable {
+pub(crate) trait AttemptRunner: Send + Sync {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_>;
-
-    /// Asks a server for its tools, and starts it if it isn't running.
-    fn list_tools<'r>(
-        &'r self,
-        _server: &'r Arc<ServerConfig>,
-        _control: &'r RunControl,
-    ) -> ListFuture<'r> {
-        Box::pin(async { Err("nothing can ask it".to_owned()) })
-    }
-
-    /// Ends all servers, and waits until they have ended.
-    fn end_servers(&self) {}
-
-    /// Runs attempts with new definitions from now on. Attempts that are already running keep theirs.
-    fn change_tools(&self, _tools: &Arc<ToolsConfig>) {}
-
-    /// Returns what happened to servers since the last call.
-    fn take_server_notices(&self) -> Vec<ServerNotice> {
-        Vec::new()
-    }
-
-    /// Shuts the runner down. Nothing is running anymore, and nothing more will start.
-    fn close(&self) {}
 }
 
 /// Runs an attempt. If it doesn't return within [`DROP_DEADLINE`] of a kill, it is dropped, which kills what it runs.
@@ -171,4 +140,44 @@ async fn run_with_slow_notice(
         () = is_slow => progress.send_message(format!("still running after {}", format_duration(slow))),
     }
     work.await
+}
+
+// Progress of a running attempt.
+
+/// The maximum number of progress updates that wait to be shown. Further ones are dropped: people couldn't read
+/// that many, and they must not fill up memory.
+pub(crate) const MAX_QUEUED_PROGRESS: usize = 256;
+
+/// A progress update about a running call, shown to people.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    pub(crate) message: Option<String>,
+    /// From 0 to 1.
+    pub(crate) fraction: Option<f64>,
+    /// What to show as its parameters.
+    pub(crate) params: Option<Box<RawValue>>,
+    /// What to show as its result.
+    pub(crate) result: Option<Box<RawValue>>,
+}
+
+/// Sends the progress updates of an attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgressSender {
+    pub(crate) updates: mpsc::Sender<Progress>,
+    /// Whether the updates are shown.
+    pub(crate) is_shown: bool,
+}
+
+impl ProgressSender {
+    pub(crate) fn send(&self, progress: Progress) {
+        // When the queue is full, the update is dropped on purpose.
+        let _ = self.updates.try_send(progress);
+    }
+
+    pub(crate) fn send_message(&self, message: String) {
+        self.send(Progress {
+            message: Some(message),
+            ..Progress::default()
+        });
+    }
 }

@@ -1,13 +1,13 @@
 //! Runs attempts with the backend that their tool declares.
 
 use crate::agent::AgentRunner;
-use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture};
+use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::command::CommandRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::OutputReadRunner;
 use crate::host::HostRunner;
 use crate::http::HttpRunner;
-use crate::mcp::{McpRunner, ServerNotice};
+use crate::mcp::{McpRunner, ServerAnnouncement, ServerNotice};
 use crate::settings::EngineSettings;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,13 +39,38 @@ impl BackendRunner {
         }
     }
 
-    /// Returns what starts servers.
-    pub(crate) fn server_runners(&self) -> (&McpRunner, &CommandRunner) {
-        (&self.servers, &self.commands)
+    /// Asks a server for its tools, and starts it if it isn't running.
+    ///
+    /// # Errors
+    /// Why there is no list, without secrets.
+    pub(crate) async fn list_tools(
+        &self,
+        server: &Arc<ServerConfig>,
+        control: &RunControl,
+    ) -> Result<Arc<ServerAnnouncement>, String> {
+        self.servers
+            .list_tools(server, control, &self.commands)
+            .await
     }
 
-    /// Ends everything that is running.
-    pub(crate) fn close_all(&self) {
+    /// Runs attempts with new definitions from now on. Attempts that are already running keep theirs.
+    pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
+        self.agents.change_tools(tools);
+        self.servers.retain_servers(&tools.servers);
+    }
+
+    /// Returns what happened to servers since the last call.
+    pub(crate) fn take_server_notices(&self) -> Vec<ServerNotice> {
+        self.servers.take_notices()
+    }
+
+    /// Ends all servers, and waits until they have ended.
+    pub(crate) fn end_servers(&self) {
+        self.servers.close();
+    }
+
+    /// Ends everything. Nothing is running anymore, and nothing more will start.
+    pub(crate) fn close(&self) {
         self.servers.close();
         self.commands.close();
     }
@@ -107,30 +132,5 @@ impl Suspendable for BackendRunner {
 impl AttemptRunner for BackendRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
         Box::pin(self.run_backend(attempt))
-    }
-
-    fn list_tools<'r>(
-        &'r self,
-        server: &'r Arc<ServerConfig>,
-        control: &'r RunControl,
-    ) -> ListFuture<'r> {
-        Box::pin(self.servers.list_tools(server, control, &self.commands))
-    }
-
-    fn end_servers(&self) {
-        self.servers.close();
-    }
-
-    fn change_tools(&self, tools: &Arc<ToolsConfig>) {
-        self.agents.change_tools(tools);
-        self.servers.retain_servers(&tools.servers);
-    }
-
-    fn take_server_notices(&self) -> Vec<ServerNotice> {
-        self.servers.take_notices()
-    }
-
-    fn close(&self) {
-        self.close_all();
     }
 }

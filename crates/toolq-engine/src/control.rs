@@ -1,6 +1,6 @@
 //! Stops, kills, pauses and resumes a run, at any moment and from any thread.
 //!
-//! Stopping and killing are only recorded here; the dispatcher and the attempts act on them. Pausing takes effect at
+//! Stopping and killing are only recorded here; the turns and the attempts act on them. Pausing takes effect at
 //! once.
 
 use std::sync::Arc;
@@ -26,10 +26,10 @@ pub struct RunControl {
 /// since a suspend has to reach all programs at the same time.
 pub(crate) trait Suspendable: Send + Sync {
     /// Suspends everything that runs, until [`Self::resume`].
-    fn suspend(&self) {}
+    fn suspend(&self);
 
     /// Resumes everything that was suspended.
-    fn resume(&self) {}
+    fn resume(&self);
 }
 
 /// What has been requested so far.

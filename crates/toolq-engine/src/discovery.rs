@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::attempt::AttemptRunner;
-use crate::control::RunControl;
 use crate::engine::Engine;
 use crate::mcp::{ServerAnnouncement, emit_notices};
 use crate::program_tool::program_tool;
-use crate::run_budget::RunBudget;
-use crate::scheduler::{CallLimits, CircuitBreakers, SharedStartLimiter};
+use crate::result_cache::SharedResultCache;
+use crate::scheduler::{CircuitBreakers, SharedStartLimiter};
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
@@ -27,22 +25,27 @@ use toolq_core::types::{
 /// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
 /// control and time budget; the other budgets are for calls only.
 pub struct SchemaDiscovery {
-    settings: EngineSettings,
-    pub(crate) runner: Arc<dyn AttemptRunner>,
-    pub(crate) run_budget: RunBudget,
-    pub(crate) control: RunControl,
-    call_limits: CallLimits,
+    state: EngineState,
 }
 
 impl Engine {
     /// Returns a handle that describes this engine's tools, even while the engine runs a turn.
     pub fn schema_discovery(&self) -> SchemaDiscovery {
         SchemaDiscovery {
-            settings: self.state.settings.clone(),
-            runner: Arc::clone(&self.state.runner),
-            run_budget: self.state.run_budget.time_only(),
-            control: self.state.control.clone(),
-            call_limits: self.state.call_limits.clone(),
+            state: EngineState {
+                settings: EngineSettings {
+                    memory: None,
+                    ..self.state.settings.clone()
+                },
+                run_budget: self.state.run_budget.time_only(),
+                circuit_breakers: CircuitBreakers::default(),
+                start_limiter: SharedStartLimiter::default(),
+                result_cache: SharedResultCache::default(),
+                outputs: None,
+                agent_scope: None,
+                turn_origin: TurnOrigin::default(),
+                ..self.state.clone()
+            },
         }
     }
 }
@@ -58,7 +61,7 @@ impl SchemaDiscovery {
             tools.iter().cloned().partition(|tool| tool.awaits_list);
         let servers = awaiting
             .iter()
-            .flat_map(|tool| self.settings.tools.servers_to_ask(tool));
+            .flat_map(|tool| self.state.settings.tools.servers_to_ask(tool));
         let servers: Vec<_> = servers.collect();
         self.list_servers(&servers, sink).await;
         self.run_describe_commands(&tools, sink).await;
@@ -74,7 +77,7 @@ impl SchemaDiscovery {
             .map(Arc::new);
         let describe_tools = Arc::new(ToolsConfig {
             tools: describe_tools.collect(),
-            ..(*self.settings.tools).clone()
+            ..(*self.state.settings.tools).clone()
         });
         let checker = CallChecker::new(Arc::clone(&describe_tools));
         let calls = tools.iter().enumerate().map(|(position, tool)| Call {
@@ -89,32 +92,90 @@ impl SchemaDiscovery {
         });
         let calls = calls.map(|call| checker.check_call(call)).collect();
         let mut describe_sink = DescribeSink { tools, sink };
-        let mut engine = self.build_engine(describe_tools);
+        let settings = EngineSettings {
+            tools: describe_tools,
+            ..self.state.settings.clone()
+        };
+        let mut engine = Engine {
+            state: EngineState {
+                settings,
+                ..self.state.clone()
+            },
+        };
         engine
             .run_turn(0, calls, &mut describe_sink, &mut DiscardDelivery)
             .await;
     }
+}
 
-    fn build_engine(&self, tools: Arc<ToolsConfig>) -> Engine {
-        Engine {
-            state: EngineState {
-                settings: EngineSettings {
-                    tools,
-                    memory: None,
-                    ..self.settings.clone()
-                },
-                runner: Arc::clone(&self.runner),
-                circuit_breakers: CircuitBreakers::default(),
-                run_budget: self.run_budget.clone(),
-                control: self.control.clone(),
-                call_limits: self.call_limits.clone(),
-                start_limiter: SharedStartLimiter::default(),
-                result_cache: crate::result_cache::SharedResultCache::default(),
-                outputs: None,
-                agent_scope: None,
-                turn_origin: TurnOrigin::default(),
-            },
+// Servers that aren't locked are asked for their tools within a run.
+
+/// What a server announces, or why that isn't known, and how long it took.
+type ServerAnswer = (Result<Arc<ServerAnnouncement>, String>, Duration);
+
+impl SchemaDiscovery {
+    /// Asks these servers for their tools, all at the same time, unless they were asked before. Returns when each has answered,
+    /// failed, or the run is halted; then nothing is stored for those that are still being asked. Events go to `sink`; if it
+    /// refuses the start of a server, that server isn't asked.
+    pub async fn list_servers(&self, servers: &[Arc<UnlockedServer>], sink: &mut dyn EventSink) {
+        let mut asked: Vec<Arc<UnlockedServer>> = Vec::new();
+        for server in servers {
+            let is_known = server.listing().is_some()
+                || asked.iter().any(|other| Arc::ptr_eq(other, server))
+                || self.state.control.halt_cause().is_some();
+            if !is_known && sink.emit(&[Event::ListingTools { server }]).is_ok() {
+                asked.push(Arc::clone(server));
+            }
         }
+        let durations = self.ask_all(&asked).await;
+        // If the log can't be written, the next event says so.
+        let _ = emit_notices(&self.state.backends.take_server_notices(), sink);
+        for (server, duration) in asked.iter().zip(durations) {
+            let _ = sink.emit(&[Event::ToolsListed { server, duration }]);
+        }
+    }
+
+    /// Asks the servers, stores their answers in the order of the file, and returns how long each took.
+    async fn ask_all(&self, servers: &[Arc<UnlockedServer>]) -> Vec<Duration> {
+        self.state.run_budget.start_clock(self.state.control.now());
+        let begin = Instant::now();
+        let mut questions = JoinSet::new();
+        for (index, server) in servers.iter().enumerate() {
+            let (server, backends) = (Arc::clone(server), Arc::clone(&self.state.backends));
+            let control = self.state.control.clone();
+            questions.spawn(async move {
+                let answer = backends.list_tools(&server.server, &control).await;
+                (index, answer, begin.elapsed())
+            });
+        }
+        let mut answers: Vec<Option<ServerAnswer>> = servers.iter().map(|_| None).collect();
+        let all_answers = async {
+            while let Some(answered) = questions.join_next().await {
+                // A panic has been reported.
+                if let Ok((index, answer, duration)) = answered {
+                    answers[index] = Some((answer, duration));
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = all_answers => {}
+            () = self.state.control.wait_for_halt() => {}
+            () = self.state.run_budget.wait_for_exhaustion(&self.state.control) => {}
+        }
+        let elapsed = begin.elapsed();
+        let answers = servers.iter().zip(answers);
+        let durations = answers.map(|(server, answer)| match answer {
+            Some((answer, duration)) => {
+                server.set_announced(answer.map(|announcement| {
+                    let lock = announcement.to_lock(None, String::new());
+                    (lock, announcement.problems.clone())
+                }));
+                duration
+            }
+            None => elapsed,
+        });
+        durations.collect()
     }
 }
 
@@ -227,75 +288,4 @@ impl AnswerDelivery for DiscardDelivery {
     fn deliver(&mut self, _: &Arc<CallRef>, _: CallAnswer, _: &mut dyn EventSink) {}
 
     fn finish_turn(&mut self, _: &mut dyn EventSink) {}
-}
-
-// Asks servers that tools.lock doesn't have for their tools, within a run.
-
-/// What a server announces, or why that isn't known, and how long it took.
-type ServerAnswer = (Result<Arc<ServerAnnouncement>, String>, Duration);
-
-impl SchemaDiscovery {
-    /// Asks these servers for their tools, all at the same time, unless they were asked before. Returns when each has answered,
-    /// failed, or the run is halted; then nothing is stored for those that are still being asked. Events go to `sink`; if it
-    /// refuses the start of a server, that server isn't asked.
-    pub async fn list_servers(&self, servers: &[Arc<UnlockedServer>], sink: &mut dyn EventSink) {
-        let mut asked: Vec<Arc<UnlockedServer>> = Vec::new();
-        for server in servers {
-            let is_known = server.listing().is_some()
-                || asked.iter().any(|other| Arc::ptr_eq(other, server))
-                || self.control.halt_cause().is_some();
-            if !is_known && sink.emit(&[Event::ListingTools { server }]).is_ok() {
-                asked.push(Arc::clone(server));
-            }
-        }
-        let durations = self.ask_all(&asked).await;
-        // If the log can't be written, the next event says so.
-        let _ = emit_notices(&self.runner.take_server_notices(), sink);
-        for (server, duration) in asked.iter().zip(durations) {
-            let _ = sink.emit(&[Event::ToolsListed { server, duration }]);
-        }
-    }
-
-    /// Asks the servers, stores their answers in the order of the file, and returns how long each took.
-    async fn ask_all(&self, servers: &[Arc<UnlockedServer>]) -> Vec<Duration> {
-        self.run_budget.start_clock(self.control.now());
-        let begin = Instant::now();
-        let mut questions = JoinSet::new();
-        for (index, server) in servers.iter().enumerate() {
-            let (server, runner) = (Arc::clone(server), Arc::clone(&self.runner));
-            let control = self.control.clone();
-            questions.spawn(async move {
-                let answer = runner.list_tools(&server.server, &control).await;
-                (index, answer, begin.elapsed())
-            });
-        }
-        let mut answers: Vec<Option<ServerAnswer>> = servers.iter().map(|_| None).collect();
-        let all_answers = async {
-            while let Some(answered) = questions.join_next().await {
-                // A panic has been reported.
-                if let Ok((index, answer, duration)) = answered {
-                    answers[index] = Some((answer, duration));
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            () = all_answers => {}
-            () = self.control.wait_for_halt() => {}
-            () = self.run_budget.wait_for_exhaustion(&self.control) => {}
-        }
-        let elapsed = begin.elapsed();
-        let answers = servers.iter().zip(answers);
-        let durations = answers.map(|(server, answer)| match answer {
-            Some((answer, duration)) => {
-                server.set_announced(answer.map(|announcement| {
-                    let lock = announcement.to_lock(None, String::new());
-                    (lock, announcement.problems.clone())
-                }));
-                duration
-            }
-            None => elapsed,
-        });
-        durations.collect()
-    }
 }

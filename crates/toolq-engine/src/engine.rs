@@ -1,19 +1,17 @@
 //! The engine, which runs turns.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use tokio::sync::mpsc;
 
-use crate::attempt::AttemptRunner;
-use crate::backends::BackendRunner;
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
-use crate::dispatcher::{
-    ConcurrentTurns, Dispatcher, SharedDelivery, SharedSink, TurnRequest, TurnSink,
-};
 use crate::mcp::emit_notices;
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
+use crate::turn::{
+    ConcurrentTurns, RunningTurn, SharedDelivery, SharedSink, TurnRequest, TurnSink,
+};
 use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnArrival, TurnOrigin};
 
 /// Runs turns, one after another.
@@ -24,14 +22,20 @@ pub struct Engine {
 impl Engine {
     /// Creates an engine. Nothing is opened or started until a call needs it.
     pub fn new(settings: EngineSettings) -> Self {
-        let runner = Arc::new(BackendRunner::new(&settings));
-        Self::with_runner(settings, runner)
+        Self {
+            state: EngineState::new(settings),
+        }
     }
 
-    pub(crate) fn with_runner(settings: EngineSettings, runner: Arc<dyn AttemptRunner>) -> Self {
-        Self {
-            state: EngineState::new(settings, runner),
-        }
+    /// Creates an engine whose attempts are run by a test.
+    #[cfg(test)]
+    pub(crate) fn with_runner(
+        settings: EngineSettings,
+        runner: std::sync::Arc<dyn crate::attempt::AttemptRunner>,
+    ) -> Self {
+        let mut engine = Self::new(settings);
+        engine.state.runner = runner;
+        engine
     }
 
     /// Returns a handle that stops, kills, pauses and resumes what this engine runs.
@@ -44,8 +48,8 @@ impl Engine {
     /// # Errors
     /// A sink refuses the events.
     pub fn end_servers(&self, sink: &mut dyn EventSink) -> Result<(), EmitError> {
-        self.state.runner.end_servers();
-        emit_notices(&self.state.runner.take_server_notices(), sink)
+        self.state.backends.end_servers();
+        emit_notices(&self.state.backends.take_server_notices(), sink)
     }
 
     /// Shuts down the supervisor of the engine's commands and waits for it to exit.
@@ -53,7 +57,7 @@ impl Engine {
     /// Otherwise, this happens when the last reference to the runner is dropped, which may be held by a [`RunControl`]
     /// or by a task of the runtime.
     pub fn close(self) {
-        self.state.runner.close();
+        self.state.backends.close();
     }
 
     /// Sets where the turns come from that it runs from now on. Events and the log say so. Another input is another
@@ -80,10 +84,9 @@ impl Engine {
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
     ) {
-        let sink = TurnSink::new(sink, &self.state.runner);
-        Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
-            .with_calls(calls)
-            .run_known()
+        let sink = TurnSink::new(sink, &self.state.backends);
+        RunningTurn::new(&self.state, number, SharedSink(&sink), delivery)
+            .run_known(calls)
             .await;
     }
 
@@ -96,8 +99,8 @@ impl Engine {
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
     ) {
-        let sink = TurnSink::new(sink, &self.state.runner);
-        Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
+        let sink = TurnSink::new(sink, &self.state.backends);
+        RunningTurn::new(&self.state, number, SharedSink(&sink), delivery)
             .run(arrivals)
             .await;
     }
@@ -113,7 +116,7 @@ impl Engine {
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
     ) {
-        let sink = TurnSink::new(sink, &self.state.runner);
+        let sink = TurnSink::new(sink, &self.state.backends);
         let delivery = Mutex::new(delivery);
         ConcurrentTurns::new(&self.state, SharedSink(&sink), SharedDelivery(&delivery))
             .run(requests)

@@ -10,14 +10,15 @@ use std::time::Duration;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
+use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::output::OutputCollector;
+use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::json::{Input, JsonText};
 use toolq_core::types::{
-    CallEnding, CallOutput, CallRef, DoubtCause, Effect, Outcome, OutputKind, TransportCause,
-    TransportError, TransportPhase,
+    CallEnding, CallOutput, CallRef, Effect, Outcome, OutputKind, TransportCause, TransportError,
+    TransportPhase,
 };
 
 /// What serves the tools with `backing: host`.
@@ -115,8 +116,14 @@ impl HostRunner {
             // A result that has come counts.
             biased;
             reply = tools.run(&call) => reply,
-            () = canceled(cancel, &control) => return canceled_result(tool.effect),
-            () = control.sleep(limit.duration) => return timeout_outcome(limit.configured, tool.effect).into(),
+            () = canceled(cancel, &control) => return AttemptResult::Canceled {
+                partial_output: CallOutput::default(),
+                // A function can't be ended from outside, so it may still be running.
+                reach: Reach::of_request(tool.effect, true),
+            },
+            () = control.sleep(limit.duration) => {
+                return Reach::outcome_of_timeout(tool.effect, limit.configured, CallOutput::default()).into();
+            }
         };
         let mut output =
             OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
@@ -153,31 +160,6 @@ fn bad_output(problem: String) -> Outcome {
     }
 }
 
-/// A function can't be ended from outside, so it may still be running.
-fn canceled_result(effect: Effect) -> AttemptResult {
-    AttemptResult::Canceled {
-        partial_output: CallOutput::default(),
-        cancel_point: match effect {
-            Effect::Write => CancelPoint::Unknown,
-            Effect::Read | Effect::Idempotent => CancelPoint::WhileRunning,
-        },
-    }
-}
-
-fn timeout_outcome(limit: Duration, effect: Effect) -> Outcome {
-    match effect {
-        Effect::Write => Outcome::InDoubt {
-            cause: DoubtCause::TimedOut(limit),
-            output: CallOutput::default(),
-        },
-        Effect::Read | Effect::Idempotent => Outcome::TimedOut {
-            no_calls_started: false,
-            limit,
-            output: CallOutput::default(),
-        },
-    }
-}
-
 fn lost_outcome(was_sent: bool, why: String, effect: Effect) -> Outcome {
     let error = TransportError {
         phase: if was_sent {
@@ -189,14 +171,7 @@ fn lost_outcome(was_sent: bool, why: String, effect: Effect) -> Outcome {
         cause: TransportCause::Other,
         detail: why,
     };
-    if was_sent && effect == Effect::Write {
-        Outcome::InDoubt {
-            cause: DoubtCause::ConnectionLost(Box::new(error)),
-            output: CallOutput::default(),
-        }
-    } else {
-        Outcome::TransportFailed(error)
-    }
+    Reach::outcome_of_loss(effect, error, CallOutput::default)
 }
 
 // Reads the content of a host's result.

@@ -1,8 +1,8 @@
 //! Runs checked calls in order: commands, HTTP requests and agents, with timeouts, retries and budgets.
 //!
 //! Checked calls come in; events go to an [`EventSink`](toolq_core::types::EventSink), and results go to an
-//! [`AnswerDelivery`] in call order. Each turn has one dispatcher, which owns its state; attempts run as tasks and send
-//! it messages. Nothing here knows about logs, screens or dialects.
+//! [`AnswerDelivery`] in call order. A turn decides in order which calls run; each then has a life of its own, and its attempts
+//! are tasks. Nothing here knows about logs, screens or dialects.
 
 mod agent;
 mod approval;
@@ -13,7 +13,6 @@ mod control;
 mod conversation_outputs;
 mod digests;
 mod discovery;
-mod dispatcher;
 mod engine;
 mod host;
 mod http;
@@ -21,8 +20,9 @@ mod machine_check;
 mod mcp;
 mod message_feeder;
 mod output;
+mod partial_values;
 mod program_tool;
-mod progress;
+mod reach;
 mod recall;
 mod result_cache;
 mod run_budget;
@@ -34,13 +34,13 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod turn;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
 pub use command::{find_interpreter, find_program, find_sandbox_gaps};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::SchemaDiscovery;
-pub use dispatcher::{LateResult, TurnRequest};
 pub use engine::Engine;
 pub use host::{HostCall, HostFuture, HostReply, HostTools, text_of_host_content};
 pub use http::{Resolver, http_client_builder};
@@ -51,3 +51,4 @@ pub use recall::RememberedWrites;
 pub use run_budget::BudgetLimits;
 pub use settings::{AnswerDelivery, EngineSettings, SUPERVISOR_PROGRAM, random_task_id};
 pub use timing::DROP_DEADLINE;
+pub use turn::{LateResult, TurnRequest};

@@ -3,21 +3,19 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
-use crate::dispatcher::{Dispatcher, SharedSink, TurnSink};
 use crate::engine::Engine;
 use crate::recall::{RememberedWrites, open_calls, recall_calls};
 use crate::settings::AnswerDelivery;
+use crate::turn::{RunningTurn, SharedSink, TurnSink};
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
-use toolq_core::os::Environment;
 use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
 use toolq_core::types::{
-    Call, CallMemory, CallRef, EventSink, Outcome, PartialJson, PartialTemplate, ToolsConfig,
-    TurnArrival, TurnOrigin,
+    Call, CallMemory, CallRef, EventSink, ToolsConfig, TurnArrival, TurnOrigin,
 };
 
 /// A stream of model messages, decoded into events.
@@ -54,7 +52,7 @@ impl Engine {
         let tools = self.state.settings.tools.clone();
         let (discovery, control) = (self.schema_discovery(), self.control());
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let sink = TurnSink::new(sink, &self.state.runner);
+        let sink = TurnSink::new(sink, &self.state.backends);
         let feeder = MessageFeeder {
             source,
             tools: &tools,
@@ -70,8 +68,8 @@ impl Engine {
             origin: self.state.turn_origin.clone(),
             writes: RememberedWrites::default(),
         };
-        let dispatcher = Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery);
-        let (end, _) = tokio::join!(feeder.run(), dispatcher.run(arrivals));
+        let turn = RunningTurn::new(&self.state, number, SharedSink(&sink), delivery);
+        let (end, _) = tokio::join!(feeder.run(), turn.run(arrivals));
         end
     }
 }
@@ -83,7 +81,7 @@ enum MessageProgress {
     Aborted(InputError),
 }
 
-/// Carries the events of one message to the dispatcher of its turn. Dropping it ends the turn.
+/// Carries the events of one message to its turn. Dropping it ends the turn.
 struct MessageFeeder<'f, S> {
     source: &'f mut S,
     tools: &'f Arc<ToolsConfig>,
@@ -242,93 +240,7 @@ impl<S: MessageSource> MessageFeeder<'_, S> {
     }
 
     fn send(&self, arrival: TurnArrival) {
-        // The dispatcher receives until this sender is dropped, so sending can't fail.
+        // The turn receives until this sender is dropped, so sending can't fail.
         let _ = self.sender.send(arrival);
     }
-}
-
-// Fills environment variables into texts and JSON whose other values are known.
-
-/// Returns the text.
-///
-/// # Errors
-/// The outcome of the call, because a variable isn't set.
-pub(crate) fn resolve_text(
-    template: &PartialTemplate,
-    environment: &Environment,
-) -> Result<String, Outcome> {
-    let resolved = template.resolve(&|name| environment.get(name));
-    resolved.map_err(Outcome::MissingVariable)
-}
-
-/// Returns the JSON as text. Numbers keep their digits.
-///
-/// # Errors
-/// The outcome of the call, because a variable isn't set.
-pub(crate) fn resolve_json(
-    template: &PartialJson,
-    environment: &Environment,
-) -> Result<String, Outcome> {
-    let mut text = String::new();
-    write_json(template, environment, &mut text)?;
-    Ok(text)
-}
-
-/// Returns the JSON as a raw value. What comes from the input as it is isn't read again.
-///
-/// # Errors
-/// The outcome of the call, because a variable isn't set.
-pub(crate) fn resolve_raw(
-    template: &PartialJson,
-    environment: &Environment,
-) -> Result<Arc<RawValue>, Outcome> {
-    if let PartialJson::Raw(raw) = template {
-        return Ok(Arc::clone(raw));
-    }
-    let json = resolve_json(template, environment)?;
-    RawValue::from_string(json)
-        .map(Arc::from)
-        .map_err(|error| Outcome::InternalError(error.to_string()))
-}
-
-fn write_json(
-    template: &PartialJson,
-    environment: &Environment,
-    text: &mut String,
-) -> Result<(), Outcome> {
-    match template {
-        PartialJson::Raw(raw) => text.push_str(raw.get()),
-        PartialJson::Text(template) => {
-            push_json_string(&resolve_text(template, environment)?, text);
-        }
-        PartialJson::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                push_separator(index, text);
-                write_json(item, environment, text)?;
-            }
-            text.push(']');
-        }
-        PartialJson::Object(members) => {
-            text.push('{');
-            for (index, (name, value)) in members.iter().enumerate() {
-                push_separator(index, text);
-                push_json_string(name, text);
-                text.push(':');
-                write_json(value, environment, text)?;
-            }
-            text.push('}');
-        }
-    }
-    Ok(())
-}
-
-fn push_separator(index: usize, text: &mut String) {
-    if index > 0 {
-        text.push(',');
-    }
-}
-
-fn push_json_string(value: &str, text: &mut String) {
-    text.push_str(&serde_json::Value::from(value).to_string());
 }

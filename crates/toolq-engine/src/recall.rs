@@ -1,17 +1,17 @@
-//! Asks the memory about calls before they come to a dispatcher: what is known of them, they needn't wait for.
+//! Asks the memory about calls before their turn runs: what is known of them, they needn't wait for.
 
 use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
 use crate::engine::Engine;
+use crate::reach::orphaned_outcome;
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{
-    Backing, Call, CallHistory, CallMemory, CallOutput, CheckedCall, DoubtCause, EarlierRun,
-    Effect, EmitError, EventSink, MemoryVerdict, Outcome, RecalledCall, RunsAgain, Tool,
-    ToolsConfig, Turn, TurnOrigin, Verdict,
+    Backing, Call, CallHistory, CallMemory, CheckedCall, EarlierRun, Effect, EmitError, EventSink,
+    MemoryVerdict, Outcome, RecalledCall, RunsAgain, Tool, ToolsConfig, Turn, TurnOrigin, Verdict,
 };
 
 /// How deep agents are followed that work for agents. Deeper ones count as if they wrote.
@@ -220,10 +220,7 @@ fn recall_write(
                 // These are decided when the call starts.
                 MemoryVerdict::Probe(_) => {
                     checked.known = None;
-                    checked.unsettled = Some(Box::new(Outcome::InDoubt {
-                        cause: DoubtCause::EndNotLogged(None),
-                        output: CallOutput::default(),
-                    }));
+                    checked.unsettled = Some(Box::new(orphaned_outcome()));
                 }
                 MemoryVerdict::RunsElsewhere => {
                     checked.known = None;

@@ -175,41 +175,41 @@ fn cache_key(accepted: &AcceptedCall, access: &CallAccess) -> CacheKey {
 // The results that a cache has, up to a total size: the oldest make room for new ones.
 
 /// Maximum size of all results together, in bytes.
-pub(super) const MAX_TOTAL_BYTES: usize = 32 << 20;
+const MAX_TOTAL_BYTES: usize = 32 << 20;
 
 /// What an entry takes besides its content, roughly.
-pub(super) const ENTRY_BYTES: usize = 1 << 10;
+const ENTRY_BYTES: usize = 1 << 10;
 
 /// The results by the keys of their calls.
 #[derive(Debug, Default)]
-pub(super) struct CacheEntries {
-    pub(super) by_key: HashMap<CacheKey, CacheEntry>,
-    pub(super) total_bytes: usize,
+struct CacheEntries {
+    by_key: HashMap<CacheKey, CacheEntry>,
+    total_bytes: usize,
 }
 
 /// A result.
 #[derive(Debug)]
-pub(super) struct CacheEntry {
-    pub(super) outcome: Outcome,
-    pub(super) tool_use_id: String,
+struct CacheEntry {
+    outcome: Outcome,
+    tool_use_id: String,
     taken: Moment,
-    pub(super) bytes: usize,
-    pub(super) access: CallAccess,
+    bytes: usize,
+    access: CallAccess,
 }
 
 impl CacheEntries {
-    pub(super) fn get(&self, key: &CacheKey) -> Option<&CacheEntry> {
+    fn get(&self, key: &CacheKey) -> Option<&CacheEntry> {
         self.by_key.get(key)
     }
 
-    pub(super) fn remove(&mut self, key: &CacheKey) {
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.by_key.remove(key) {
             self.total_bytes -= entry.bytes;
         }
     }
 
     /// Adds a result in the place of an earlier one of the same call, and removes the oldest ones until there is room for it.
-    pub(super) fn insert(&mut self, key: CacheKey, entry: CacheEntry) {
+    fn insert(&mut self, key: CacheKey, entry: CacheEntry) {
         self.remove(&key);
         while self.total_bytes + entry.bytes > MAX_TOTAL_BYTES {
             let entries = self.by_key.iter();
@@ -224,14 +224,14 @@ impl CacheEntries {
     }
 
     /// Keeps only the results of calls with such an access.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&CallAccess) -> bool) {
+    fn retain(&mut self, is_kept: impl Fn(&CallAccess) -> bool) {
         self.by_key.retain(|_, entry| is_kept(&entry.access));
         self.total_bytes = self.by_key.values().map(|entry| entry.bytes).sum();
     }
 }
 
 /// Returns the size of a complete success without files; `None` for any other outcome.
-pub(super) fn keepable_bytes(outcome: &Outcome) -> Option<usize> {
+fn keepable_bytes(outcome: &Outcome) -> Option<usize> {
     let Outcome::Succeeded {
         content,
         captured:

@@ -2,20 +2,24 @@
 
 use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
+use crate::backends::BackendRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::ConversationOutputs;
 use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
-use crate::scheduler::{
-    CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter,
-};
+use crate::scheduler::{CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter};
 use crate::settings::EngineSettings;
+use crate::turn::CallJob;
 use std::sync::Arc;
+use toolq_core::schedule::{AppliedLimits, applied_limits};
 use toolq_core::types::{ToolsConfig, TurnOrigin};
 
-/// The settings of an engine, its runner, and the limits and budgets that apply across turns.
+/// The settings of an engine, its runner, and the limits and budgets that apply across turns. Clones share the limits and budgets.
+#[derive(Clone)]
 pub(crate) struct EngineState {
     pub(crate) settings: EngineSettings,
+    pub(crate) backends: Arc<BackendRunner>,
+    /// What runs attempts: the backends, except in tests.
     pub(crate) runner: Arc<dyn AttemptRunner>,
     pub(crate) circuit_breakers: CircuitBreakers,
     pub(crate) run_budget: RunBudget,
@@ -33,11 +37,12 @@ pub(crate) struct EngineState {
 }
 
 impl EngineState {
-    pub(crate) fn new(settings: EngineSettings, runner: Arc<dyn AttemptRunner>) -> Self {
+    pub(crate) fn new(settings: EngineSettings) -> Self {
+        let backends = Arc::new(BackendRunner::new(&settings));
         Self {
             circuit_breakers: CircuitBreakers::default(),
             run_budget: RunBudget::new(settings.budget_limits),
-            control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
+            control: RunControl::new(Arc::clone(&backends) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
             result_cache: SharedResultCache::default(),
@@ -45,7 +50,8 @@ impl EngineState {
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
             settings,
-            runner,
+            runner: Arc::clone(&backends) as Arc<dyn AttemptRunner>,
+            backends,
         }
     }
 
@@ -58,15 +64,11 @@ impl EngineState {
                 tools,
                 ..self.settings.clone()
             },
-            runner: Arc::clone(&self.runner),
             circuit_breakers: CircuitBreakers::for_agent(),
-            run_budget: self.run_budget.clone(),
             control: self.control.for_scope(),
-            call_limits: self.call_limits.clone(),
-            start_limiter: self.start_limiter.clone(),
-            result_cache: self.result_cache.clone(),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
+            ..self.clone()
         }
     }
 
@@ -83,17 +85,19 @@ impl EngineState {
                 tools: Arc::clone(tools),
                 ..self.settings.clone()
             },
-            runner: Arc::clone(&self.runner),
-            circuit_breakers: self.circuit_breakers.clone(),
-            run_budget: self.run_budget.clone(),
             control: self.control.for_scope(),
-            call_limits: self.call_limits.clone(),
-            start_limiter: self.start_limiter.clone(),
-            result_cache: self.result_cache.clone(),
             outputs,
             agent_scope: None,
             turn_origin,
+            ..self.clone()
         }
+    }
+
+    /// Returns what limits when this call starts.
+    pub(crate) fn limits_of(&self, job: &CallJob) -> AppliedLimits {
+        let depth = self.agent_depth();
+        let env = |name: &str| self.settings.environment.get(name);
+        applied_limits(&job.accepted, &self.settings.tools, depth, &env)
     }
 
     /// Returns the limit that a call of the current turn counts toward.
@@ -101,8 +105,13 @@ impl EngineState {
         if !job.is_agent() {
             return self.call_limits.calls.clone();
         }
-        let depth = self.agent_scope.as_ref().map_or(0, |scope| scope.depth);
-        self.call_limits.agents_at_depth(depth as usize)
+        self.call_limits.agents_at_depth(self.agent_depth())
+    }
+
+    /// Returns how many agents the turns of this engine are nested in.
+    fn agent_depth(&self) -> usize {
+        let scope = self.agent_scope.as_ref();
+        scope.map_or(0, |scope| scope.depth as usize)
     }
 }
 

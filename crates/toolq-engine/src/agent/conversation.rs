@@ -7,14 +7,17 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::agent::endpoint::{EnvTemplates, ModelEndpoint};
-use crate::agent::model_call::{ModelChoice, user_message};
-use crate::agent::runner::{AgentError, AgentRunner, AgentToolset, in_doubt_outcome};
+use crate::agent::endpoint::ModelEndpoint;
+use crate::agent::error::{AgentError, in_doubt_outcome};
+use crate::agent::model_call::ModelChoice;
+use crate::agent::request::EnvTemplates;
+use crate::agent::request::user_message;
+use crate::agent::runner::AgentRunner;
 use crate::agent::scope::AgentScope;
+use crate::agent::toolset::AgentToolset;
+use crate::attempt::ProgressSender;
 use crate::control::RunControl;
-use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
-use crate::progress::ProgressSender;
-use crate::scheduler::CallJob;
+use crate::turn::{CallJob, SubTurnAnswers, TurnHandle};
 use redact::Mask;
 use toolq_core::answer::{max_turns_text, render_answers};
 use toolq_core::json::indent_json;
@@ -35,7 +38,7 @@ pub(crate) struct AgentConversation<'a> {
     pub(crate) backing: &'a AgentBacking,
     pub(crate) toolset: Arc<AgentToolset>,
     pub(crate) scope: Arc<AgentScope>,
-    pub(crate) dispatcher: DispatcherHandle,
+    pub(crate) handle: TurnHandle,
     pub(crate) progress: ProgressSender,
     pub(crate) control: RunControl,
     /// When its timeout expires, in the engine's time.
@@ -120,7 +123,7 @@ impl AgentConversation<'_> {
     ) -> Result<NextResponse, AgentError> {
         self.scope.budget_meter.check_limits()?;
         let max_turns = u64::from(self.backing.max_turns);
-        self.dispatcher
+        self.handle
             .report_progress(turn_number as u64, max_turns)
             .await?;
         let (mut response, mut turn) = self
@@ -151,7 +154,7 @@ impl AgentConversation<'_> {
         text_so_far.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop_reason);
         self.messages.push(message.clone());
-        self.dispatcher
+        self.handle
             .record_message(turn_number, message, Some(Box::new(response)))
             .await?;
         Ok(NextResponse { turn, stop })
@@ -160,7 +163,7 @@ impl AgentConversation<'_> {
     /// Appends one of the agent's own messages to the conversation and records it.
     async fn push_message(&mut self, turn: usize, message: Box<RawValue>) -> Result<(), EmitError> {
         self.messages.push(message.clone());
-        self.dispatcher.record_message(turn, message, None).await
+        self.handle.record_message(turn, message, None).await
     }
 
     /// Runs the calls of a turn, and appends their results to the conversation. Returns the agent's final answer if one of the calls gave it; in the last turn no other call runs.
@@ -213,10 +216,10 @@ impl AgentConversation<'_> {
         let (turn_number, origin) = (turn.number, turn.origin.clone());
         let mut calls = self.toolset.check_turn(turn, &self.scope);
         for checked in &mut calls {
-            checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
+            checked.call.parent = Some(Arc::clone(&self.handle.call));
         }
         let accepted = |checked: &CheckedCall| matches!(checked.verdict, Verdict::Accepted(_));
-        self.dispatcher
+        self.handle
             .any_call_started()
             .fetch_or(calls.iter().any(accepted), Relaxed);
         let completion_calls = calls.iter().filter(|call| call.verdict.is_completion());
@@ -238,7 +241,7 @@ impl AgentConversation<'_> {
         let tools = Arc::clone(&self.toolset.tools);
         let scope = Arc::clone(&self.scope);
         let answers = self
-            .dispatcher
+            .handle
             .run_sub_turn((turn_number, origin), arrivals, tools, scope)
             .await;
         AgentTurnResult {

@@ -7,16 +7,15 @@ use reqwest::{Body, Method, Request};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use toolq_core::json::{ParsedObject, expect_json};
+use toolq_core::types::{
+    AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
+};
 use url::Url;
 
-use crate::agent::model_call::{ChatMessages, ChatRequest, SystemPrompt};
-use crate::agent::runner::AgentError;
-use toolq_core::json::{ParsedObject, expect_json};
-use toolq_core::os::Environment;
-use toolq_core::types::{
-    AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TemplatePart,
-    TransportCause, TransportError, TransportPhase,
-};
+use crate::agent::error::AgentError;
+use crate::agent::request::EnvTemplates;
+use crate::agent::request::{ChatMessages, ChatRequest, SystemPrompt};
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
@@ -280,39 +279,6 @@ fn provider_name(host: &str, api: Api) -> Option<&'static str> {
         (None, _) if is_bedrock => Some("aws.bedrock"),
         (None, Api::Anthropic) => Some("anthropic"),
         (None, Api::OpenAiChat) => None,
-    }
-}
-
-// Fills in what an agent's declaration takes from the environment.
-
-/// Fills the templates of an agent with values from the environment.
-pub(crate) struct EnvTemplates<'e>(pub(crate) &'e Environment);
-
-impl EnvTemplates<'_> {
-    /// Fills in the variables of a template whose input values have already been filled in.
-    ///
-    /// # Errors
-    /// The outcome of the call, if a variable is missing.
-    pub(crate) fn resolve_partial(&self, draft: &PartialTemplate) -> Result<String, Outcome> {
-        let resolved = draft.resolve(&|name| self.0.get(name));
-        resolved.map_err(Outcome::MissingVariable)
-    }
-
-    /// Fills in the variables of a template that has no input values.
-    ///
-    /// # Errors
-    /// As [`Self::resolve_partial`].
-    pub(crate) fn resolve(&self, template: &Template) -> Result<String, Outcome> {
-        let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
-        self.resolve_partial(&PartialTemplate(segments.collect()))
-    }
-
-    /// Like [`Self::resolve`], for a template that may be left out.
-    ///
-    /// # Errors
-    /// As [`Self::resolve_partial`].
-    fn resolve_optional(&self, template: Option<&Template>) -> Result<Option<String>, Outcome> {
-        template.map(|template| self.resolve(template)).transpose()
     }
 }
 

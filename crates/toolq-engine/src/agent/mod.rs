@@ -3,9 +3,13 @@
 
 mod conversation;
 mod endpoint;
+mod error;
 mod model_call;
+mod request;
 mod runner;
 mod scope;
+mod toolset;
 
-pub(crate) use runner::{AgentRunner, in_doubt_outcome};
+pub(crate) use error::in_doubt_outcome;
+pub(crate) use runner::AgentRunner;
 pub(crate) use scope::AgentScope;

@@ -4,23 +4,20 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response as HttpResponse;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use toolq_core::text::{format_bytes, format_duration, truncate};
+use toolq_core::transcript::{ResponseError, parse_response};
+use toolq_core::types::{
+    AgentFailure, Api, HttpBacking, HttpMethod, ModelResponse, RequestBody, Template,
+    TransportPhase, Turn,
+};
 use tracing::debug;
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
-use crate::agent::runner::AgentError;
-use crate::http::{HttpError, content_encoding, error, parse_retry_after};
+use crate::agent::error::AgentError;
+use crate::agent::error::{RequestError, from_status, from_transport};
+use crate::http::{content_encoding, error, parse_retry_after};
 use crate::scheduler::retry;
-use toolq_core::json::expect_json;
-use toolq_core::text::{format_bytes, format_duration, truncate};
-use toolq_core::transcript::{ResponseError, parse_response};
-use toolq_core::types::{
-    AgentFailure, Api, HttpBacking, HttpMethod, ModelResponse, Outcome, RequestBody,
-    RetryCondition, Template, TransportPhase, Turn,
-};
 
 /// The names of the models that an agent may ask.
 #[derive(Clone, Copy)]
@@ -222,158 +219,4 @@ impl ResponseHead {
 
 fn unreadable(why: String) -> RequestError {
     RequestError::permanent(AgentFailure::UnreadableResponse(why))
-}
-
-// Failed model requests: why they failed, and whether they may be retried.
-
-/// Why a model request failed, and whether it may be retried.
-struct RequestError {
-    pub(crate) cause: Box<AgentError>,
-    /// The retry condition that the failure matches, if any.
-    retry_on: Option<RetryCondition>,
-    /// The model is overloaded.
-    overloaded: bool,
-    /// The minimum wait before the next request that the server requested.
-    pub(crate) retry_after: Option<Duration>,
-}
-
-impl RequestError {
-    /// Returns an error that a retry can't fix.
-    fn permanent(cause: impl Into<AgentError>) -> Self {
-        Self {
-            cause: Box::new(cause.into()),
-            retry_on: None,
-            overloaded: false,
-            retry_after: None,
-        }
-    }
-}
-
-/// Converts an error that the API reported. `status` is `None` for an error without a failing HTTP status, whose `kind`
-/// decides alone.
-fn from_status(
-    status: Option<u16>,
-    kind: &str,
-    message: &str,
-    retry_after: Option<Duration>,
-) -> RequestError {
-    let overloaded = status == Some(529) || kind == "overloaded_error";
-    let retry_on = match (status, kind) {
-        (Some(429), _) | (None, "rate_limit_error") => Some(RetryCondition::RateLimited),
-        (Some(500..=504 | 529), _) | (None, "api_error" | "timeout_error" | "overloaded_error") => {
-            Some(RetryCondition::Unavailable)
-        }
-        _ => None,
-    };
-    let description = match (kind, message) {
-        (kind, "") => kind.to_owned(),
-        ("", message) => message.to_owned(),
-        (kind, message) => format!("{message} ({kind})"),
-    };
-    let cause = AgentFailure::ApiError {
-        status,
-        message: description,
-        retry_after: retry_after.filter(|wait| !wait.is_zero()),
-    };
-    RequestError {
-        cause: Box::new(cause.into()),
-        retry_on,
-        overloaded,
-        retry_after,
-    }
-}
-
-/// Converts an error of a request that got no complete HTTP response.
-fn from_transport(error: HttpError) -> RequestError {
-    let transport = match error {
-        HttpError::Transport(transport) => transport,
-        HttpError::Unsent(outcome) => return RequestError::permanent(outcome),
-        // Neither happens here: the agent's own timeout applies, and the encoding is checked separately.
-        HttpError::TimedOut(_) | HttpError::EncodedBody(_) => {
-            return RequestError::permanent(Outcome::NoBacking);
-        }
-    };
-    let is_temporary = transport.phase != TransportPhase::Build;
-    RequestError {
-        retry_on: is_temporary.then_some(RetryCondition::Unavailable),
-        ..RequestError::permanent(AgentFailure::Unreachable(transport))
-    }
-}
-
-// The JSON of a request to a model's API.
-
-/// The body of a request for the next response of a model.
-#[derive(Serialize)]
-pub(crate) struct ChatRequest<'a> {
-    pub(crate) model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) system: Option<SystemPrompt<'a>>,
-    pub(crate) messages: ChatMessages<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tools: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thinking: Option<&'a Value>,
-    #[serde(flatten)]
-    pub(crate) extra_body: &'a Map<String, Value>,
-}
-
-/// The system prompt of the Messages API: a text, or blocks that can be marked.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum SystemPrompt<'a> {
-    Text(&'a str),
-    Blocks(&'a RawValue),
-}
-
-/// The messages of a request.
-pub(crate) struct ChatMessages<'a> {
-    /// The system prompt, where the API takes it as a message.
-    pub(crate) system: Option<&'a str>,
-    pub(crate) conversation: &'a [Box<RawValue>],
-    /// The last message of the conversation, if it is marked for the cache.
-    pub(crate) marked_last: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ChatMessage<'a> {
-    System {
-        role: &'static str,
-        content: &'a str,
-    },
-    Raw(&'a RawValue),
-}
-
-impl Serialize for ChatMessages<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let system = self.system.map(|content| ChatMessage::System {
-            role: "system",
-            content,
-        });
-        let unmarked = self.conversation.len() - usize::from(self.marked_last.is_some());
-        let conversation = self.conversation[..unmarked].iter();
-        let conversation = conversation.map(|message| &**message);
-        let conversation = conversation.chain(self.marked_last);
-        serializer.collect_seq(system.into_iter().chain(conversation.map(ChatMessage::Raw)))
-    }
-}
-
-/// Returns the first message of a conversation, which holds the task.
-pub(crate) fn user_message(text: &str) -> Box<RawValue> {
-    #[derive(Serialize)]
-    struct TaskMessage<'a> {
-        role: &'static str,
-        content: &'a str,
-    }
-    let message = TaskMessage {
-        role: "user",
-        content: text,
-    };
-    expect_json(serde_json::value::to_raw_value(&message))
 }

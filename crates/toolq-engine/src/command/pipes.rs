@@ -15,9 +15,9 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::consume_budget;
 use tokio::time::{Instant, timeout};
 
+use crate::attempt::{Progress, ProgressSender};
 use crate::command::spec::ProgramInput;
 use crate::output::{OutputCollector, TailCapture};
-use crate::progress::{Progress, ProgressSender};
 use crate::timing::DRAIN_TIMEOUT;
 use redact::Mask;
 use toolq_core::types::CallOutput;

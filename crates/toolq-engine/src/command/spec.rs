@@ -8,16 +8,18 @@ use std::{io, iter};
 
 use rustix::io::Errno;
 
-use crate::attempt::Attempt;
 #[cfg(target_os = "linux")]
-use crate::command::child::SupervisedChild;
-use crate::command::child::{ChildProcess, DirectChild};
+use crate::command::supervised_child::SupervisedChild;
+
+use crate::attempt::Attempt;
+use crate::command::child::ChildProcess;
+use crate::command::direct_child::DirectChild;
 use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;
 use crate::command::sandbox::{self, SandboxContext};
-use crate::scheduler::CallJob;
 use crate::timing::SERVER_GRACE;
+use crate::turn::CallJob;
 use procfence::{ProgramSandbox, ReaperPools, ResourceLimits, SpawnRequest, spawn};
 use toolq_core::os::Environment;
 use toolq_core::types::{

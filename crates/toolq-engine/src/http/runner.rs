@@ -9,23 +9,26 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request, Response};
-use url::Url;
+use url::{Url, form_urlencoded};
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
+use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError};
-use crate::http::request_body::{GzipBody, content_encoding, parse_retry_after, resolve_body};
+use crate::http::response::{GzipBody, content_encoding, media_type, parse_retry_after};
 use crate::http::send_guard::SendGuard;
-use crate::message_feeder::resolve_text;
 use crate::output::OutputCollector;
-use crate::scheduler::CallJob;
+use crate::partial_values::{resolve_json, resolve_text};
+use crate::reach::Reach;
 use crate::settings::EngineSettings;
+use crate::turn::CallJob;
 use redact::Mask;
+use toolq_core::json::JsonText;
 use toolq_core::os::Environment;
 use toolq_core::text::{format_bytes, format_duration};
 use toolq_core::types::{
-    Backing, CallEnding, CallOutput, CallTrace, DoubtCause, Effect, HttpBacking, HttpInvocation,
-    HttpMethod, Outcome, PartialTemplate, Tool, TransportError, TransportPhase,
+    Backing, CallEnding, CallOutput, CallTrace, Effect, FORM_MEDIA_TYPE, HttpBacking,
+    HttpInvocation, HttpMethod, Outcome, PartialJson, PartialTemplate, Tool, TransportError,
+    TransportPhase,
 };
 use toolq_core::url::{RequestUrlError, build_request_url};
 
@@ -272,16 +275,9 @@ struct ResponseHead {
 impl PendingResponse {
     /// Returns the result of an attempt that was canceled.
     fn into_canceled(self, send_guard: &SendGuard, effect: Effect) -> AttemptResult {
-        let cancel_point = if send_guard.try_cancel() {
-            CancelPoint::BeforeStart
-        } else if effect == Effect::Write {
-            CancelPoint::Unknown
-        } else {
-            CancelPoint::WhileRunning
-        };
         AttemptResult::Canceled {
             partial_output: self.body.into_output(String::new()),
-            cancel_point,
+            reach: Reach::of_request(effect, !send_guard.try_cancel()),
         }
     }
 
@@ -303,10 +299,16 @@ impl PendingResponse {
                 ending: CallEnding::HttpStatus(head.status),
             },
             (_, Err(HttpError::Unsent(outcome))) => outcome,
-            (_, Err(HttpError::Transport(transport))) => {
-                transport_outcome(transport, self.body, effect, mask)
+            (_, Err(HttpError::Transport(error))) => {
+                let error = TransportError {
+                    detail: mask.apply(&error.detail).into_owned(),
+                    ..error
+                };
+                Reach::outcome_of_loss(effect, error, || self.body.into_output(String::new()))
             }
-            (_, Err(HttpError::TimedOut(limit))) => timeout_outcome(limit, self.body, effect),
+            (_, Err(HttpError::TimedOut(limit))) => {
+                Reach::outcome_of_timeout(effect, limit, self.body.into_output(String::new()))
+            }
             (_, Ok(()) | Err(HttpError::EncodedBody(_))) => {
                 Outcome::InternalError("a response body was read before its head".to_owned())
             }
@@ -343,48 +345,6 @@ impl ResponseHead {
             output: body.into_output(String::new()),
             ending,
         }
-    }
-}
-
-/// Returns the outcome of a failed connection. A `write` request that was sent may have had its effect, so it is in
-/// doubt.
-fn transport_outcome(
-    transport: TransportError,
-    body: OutputCollector,
-    effect: Effect,
-    mask: &Mask,
-) -> Outcome {
-    let detail = mask.apply(&transport.detail).into_owned();
-    let transport = TransportError {
-        detail,
-        ..transport
-    };
-    let was_sent = matches!(
-        transport.phase,
-        TransportPhase::Response | TransportPhase::Body
-    );
-    if was_sent && effect == Effect::Write {
-        in_doubt_outcome(DoubtCause::ConnectionLost(Box::new(transport)), body)
-    } else {
-        Outcome::TransportFailed(transport)
-    }
-}
-
-fn timeout_outcome(limit: Duration, body: OutputCollector, effect: Effect) -> Outcome {
-    if effect == Effect::Write {
-        return in_doubt_outcome(DoubtCause::TimedOut(limit), body);
-    }
-    Outcome::TimedOut {
-        no_calls_started: false,
-        limit,
-        output: body.into_output(String::new()),
-    }
-}
-
-fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
-    Outcome::InDoubt {
-        cause,
-        output: body.into_output(String::new()),
     }
 }
 
@@ -466,4 +426,37 @@ enum ArrivingBody {
     Gzip(Box<GzipBody>),
     /// In a way that toolq doesn't know.
     Unreadable,
+}
+
+// Writes the body of a request as its content type wants it: as JSON, as a form, or as the text that it is.
+
+/// Returns the body. Where the content type isn't one of JSON, a string is sent without its quotes; where it is that of
+/// forms, an object is sent as one.
+///
+/// # Errors
+/// The outcome of the call, because a variable isn't set.
+fn resolve_body(
+    body: &PartialJson,
+    headers: &HeaderMap,
+    environment: &Environment,
+) -> Result<String, Outcome> {
+    let json = resolve_json(body, environment)?;
+    let media_type = media_type(headers).unwrap_or_default();
+    let is_json =
+        matches!(&*media_type, "application/json" | "text/json") || media_type.ends_with("+json");
+    let value = JsonText::new(&json);
+    Ok(match (value.to_text(), value.object()) {
+        (Some(text), _) if !is_json => text.into_owned(),
+        (_, Some(object)) if media_type == FORM_MEDIA_TYPE => {
+            let mut form = form_urlencoded::Serializer::new(String::new());
+            for (name, value) in object.members() {
+                if !value.is_null() {
+                    let text = value.to_text();
+                    form.append_pair(name, &text.unwrap_or_else(|| value.get().into()));
+                }
+            }
+            form.finish()
+        }
+        _ => json,
+    })
 }

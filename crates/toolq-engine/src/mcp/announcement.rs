@@ -1,7 +1,7 @@
-//! What a server announces about itself and its tools.
+//! What a server announces about itself and its tools, and who asks for that.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backends::BackendRunner;
@@ -9,10 +9,7 @@ use crate::control::RunControl;
 use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::json::find_lost_digits;
-use toolq_core::types::{
-    EmitError, Event, EventSink, ServerConfig, ServerEnd, ServerLock, ServerStart, ToolDefinition,
-    ToolLock,
-};
+use toolq_core::types::{ServerConfig, ServerLock, ToolDefinition, ToolLock};
 use toolq_mcp::client::{ServerIdentity, ToolList};
 use toolq_mcp::{ProtocolEra, Tool};
 
@@ -101,51 +98,6 @@ fn define_tool(tool: &Tool, mask: &Mask) -> Result<ToolDefinition, String> {
     }
 }
 
-// What happened to servers. Only dispatchers emit events, so it waits here for the next one.
-
-/// What happened to a server.
-#[derive(Debug)]
-pub(crate) enum ServerNotice {
-    /// It is ready, or ended before it was.
-    Started(ServerStart),
-    /// It has ended.
-    Ended(Box<ServerEnd>),
-}
-
-/// What happened to servers and isn't emitted yet, in order. Copies share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ServerNotices(Arc<Mutex<Vec<ServerNotice>>>);
-
-impl ServerNotices {
-    pub(crate) fn add(&self, notice: ServerNotice) {
-        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        notices.push(notice);
-    }
-
-    pub(crate) fn take(&self) -> Vec<ServerNotice> {
-        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut notices)
-    }
-}
-
-/// Emits notices.
-///
-/// # Errors
-/// A sink refuses them.
-pub(crate) fn emit_notices(
-    notices: &[ServerNotice],
-    sink: &mut dyn EventSink,
-) -> Result<(), EmitError> {
-    if notices.is_empty() {
-        return Ok(());
-    }
-    let events = notices.iter().map(|notice| match notice {
-        ServerNotice::Started(start) => Event::ServerStarted(start),
-        ServerNotice::Ended(end) => Event::ServerEnded(end),
-    });
-    sink.emit(&events.collect::<Vec<_>>())
-}
-
 // Asks servers what tools they have, without calling any.
 
 /// Starts servers and lists their tools.
@@ -173,13 +125,12 @@ impl ServerLister {
         server: &Arc<ServerConfig>,
     ) -> Result<(Arc<ServerAnnouncement>, Duration), String> {
         let begin = Instant::now();
-        let (servers, commands) = self.backends.server_runners();
-        let announcement = servers.list_tools(server, &self.control, commands).await?;
+        let announcement = self.backends.list_tools(server, &self.control).await?;
         Ok((announcement, begin.elapsed()))
     }
 
     /// Ends all servers, and waits until they have ended.
     pub fn close(&self) {
-        self.backends.close_all();
+        self.backends.close();
     }
 }

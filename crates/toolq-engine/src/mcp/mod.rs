@@ -7,11 +7,13 @@ mod http_exchange;
 mod http_transport;
 mod outcome;
 mod process;
+mod result_parts;
 mod runner;
 mod server_connections;
-mod structured_content;
+mod server_life;
 mod transport;
 
-pub use announcement::{ServerAnnouncement, ServerLister};
-pub(crate) use announcement::{ServerNotice, emit_notices};
+pub use announcement::ServerAnnouncement;
+pub use announcement::ServerLister;
 pub(crate) use runner::McpRunner;
+pub(crate) use server_life::{ServerNotice, emit_notices};

@@ -5,18 +5,17 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use data_encoding::BASE64;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::mcp::connection::{CallReply, describe_loss};
 use crate::output::{LeadingFile, OutputCollector};
+use crate::reach::Reach;
 use redact::Mask;
-use toolq_core::text::{format_bytes, format_duration};
+use toolq_core::text::format_bytes;
 use toolq_core::types::{
-    CallEnding, CallOutput, ClientContent, DoubtCause, Effect, Outcome, OutputKind, ResultContent,
+    CallEnding, CallOutput, ClientContent, Effect, Outcome, OutputKind, ResultContent,
     TransportCause, TransportError, TransportPhase,
 };
 use toolq_mcp::client::CallError;
@@ -28,16 +27,6 @@ const SESSION_EXPIRED: &str = "The server no longer knew the session, and refuse
 const MODEL_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// How much the form of a block adds to its content, at most.
 const BLOCK_BYTES: u64 = 100;
-
-/// A call without an answer in time.
-pub(crate) struct TimedOutCall<'a> {
-    pub(crate) server: &'a str,
-    /// The time that the call had.
-    pub(crate) limit: Duration,
-    pub(crate) effect: Effect,
-    /// Whether the server may have seen the call.
-    pub(crate) was_sent: bool,
-}
 
 /// Returns the outcome of a call of a tool with this effect. `was_sent` says whether the server may have seen the call.
 pub(crate) fn outcome_of_reply(
@@ -67,20 +56,20 @@ pub(crate) fn outcome_of_reply(
         }
         CallReply::Answered(Err(error)) if effect == Effect::Write && is_unreadable(&error) => {
             let error = transport_error(server, true, error.to_string());
-            lost_outcome(error, effect, output.into_output(String::new()))
+            Reach::outcome_of_loss(effect, error, || output.into_output(String::new()))
         }
         CallReply::Answered(Err(error)) => failed(output, &error.to_string()),
         CallReply::Drifted(drift) => Outcome::ToolDrifted(drift),
         CallReply::NotStarted(errno) => start_failure(errno),
         CallReply::Lost { detail, stderr } => {
             let error = transport_error(server, was_sent, describe_loss(&detail, &stderr));
-            lost_outcome(error, effect, output.into_output(stderr))
+            Reach::outcome_of_loss(effect, error, || output.into_output(stderr))
         }
         CallReply::Failed(mut error) => {
             if !was_sent {
                 error.phase = TransportPhase::Connect;
             }
-            lost_outcome(error, effect, output.into_output(String::new()))
+            Reach::outcome_of_loss(effect, error, || output.into_output(String::new()))
         }
         CallReply::Status { status, text, .. } => {
             failed_with(output, &text, CallEnding::HttpStatus(status))
@@ -101,19 +90,6 @@ fn is_unreadable(error: &CallError) -> bool {
             true
         }
         CallError::Refused(_) | CallError::InputRequired => false,
-    }
-}
-
-/// Returns the outcome of a call whose connection broke. A `write` call that the server may have seen is in doubt.
-fn lost_outcome(error: TransportError, effect: Effect, output: CallOutput) -> Outcome {
-    let was_sent = matches!(error.phase, TransportPhase::Response | TransportPhase::Body);
-    if was_sent && effect == Effect::Write {
-        Outcome::InDoubt {
-            cause: DoubtCause::ConnectionLost(Box::new(error)),
-            output,
-        }
-    } else {
-        Outcome::TransportFailed(error)
     }
 }
 
@@ -219,7 +195,10 @@ fn text_of<'r>(result: &'r CallToolResult, attachments: &Attachments) -> Cow<'r,
 }
 
 /// Returns a block as text. What isn't text is kept beside the log, and named.
-fn text_of_block<'b>(block: &'b ContentBlock, attachments: &Attachments) -> Cow<'b, str> {
+pub(crate) fn text_of_block<'b>(
+    block: &'b ContentBlock,
+    attachments: &Attachments,
+) -> Cow<'b, str> {
     let text = match block {
         ContentBlock::Text { text } => return text.into(),
         ContentBlock::Image {
@@ -247,29 +226,6 @@ fn text_of_block<'b>(block: &'b ContentBlock, attachments: &Attachments) -> Cow<
         ContentBlock::Unknown => return "[content of an unknown type]".into(),
     };
     text.into()
-}
-
-impl TimedOutCall<'_> {
-    /// Returns the outcome of the call. A `write` call that the server may have seen is in doubt.
-    pub(crate) fn into_outcome(self, output: OutputCollector) -> Outcome {
-        let limit = self.limit;
-        if !self.was_sent {
-            let detail = format!("not ready within {}", format_duration(limit));
-            return Outcome::TransportFailed(transport_error(self.server, false, detail));
-        }
-        let output = output.into_output(String::new());
-        if self.effect == Effect::Write {
-            return Outcome::InDoubt {
-                cause: DoubtCause::TimedOut(limit),
-                output,
-            };
-        }
-        Outcome::TimedOut {
-            no_calls_started: false,
-            limit,
-            output,
-        }
-    }
 }
 
 // Keeps what a server answered that isn't text, beside the log. The model reads a line that says where.
@@ -336,46 +292,6 @@ fn extension_of(mime_type: &str) -> &'static str {
         "application/zip" => "zip",
         _ => "bin",
     }
-}
-
-// The contents of a result as MCP clients get them: what isn't text stays what it is.
-
-/// Returns the blocks of a result, with secrets masked. A block for which `max_bytes` has no room becomes a line of text.
-/// Returns `None` if all of them are texts, or if the texts are too long: then clients get what the model reads.
-pub(crate) fn client_blocks(
-    result: &CallToolResult,
-    max_bytes: u64,
-    mask: &Mask,
-    attachments: &Attachments,
-) -> Option<Vec<Box<RawValue>>> {
-    if !result.content.iter().any(|block| !is_text(block)) {
-        return None;
-    }
-    let mut room = max_bytes;
-    let blocks = result.content.iter().map(|block| {
-        let whole = masked_json(block, mask)?;
-        let fits = whole.get().len() as u64 <= room;
-        let shown = if fits {
-            whole
-        } else if is_text(block) {
-            return None;
-        } else {
-            let text = text_of_block(block, attachments).into_owned();
-            masked_json(&ContentBlock::Text { text }, mask)?
-        };
-        room = room.checked_sub(shown.get().len() as u64)?;
-        Some(shown)
-    });
-    blocks.collect()
-}
-
-fn is_text(block: &ContentBlock) -> bool {
-    matches!(block, ContentBlock::Text { .. } | ContentBlock::Unknown)
-}
-
-fn masked_json(block: &ContentBlock, mask: &Mask) -> Option<Box<RawValue>> {
-    let json = serde_json::to_string(block).ok()?;
-    RawValue::from_string(mask.apply_to_json(&json).into_owned()).ok()
 }
 
 #[cfg(test)]

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{io, mem};
 
+use redact::Mask;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until, timeout};
+use toolq_core::types::Leftovers;
+use toolq_mcp::{Frame, LineFramer, parse_messages};
 
 use crate::command::{ChildExit, ChildProcess, ParentEnds};
 use crate::control::RunControl;
-use crate::mcp::server_connections::SavedStderr;
+use crate::mcp::server_life::SavedStderr;
 use crate::output::LeadingFile;
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
-use redact::Mask;
-use toolq_core::types::Leftovers;
-use toolq_mcp::{Frame, LineFramer, parse_messages};
 
 /// How long a line may be. A longer one fails the call that it answers.
 const MAX_LINE_BYTES: usize = 64 << 20;

@@ -11,26 +11,22 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::command::{ChildExit, CommandRunner};
+use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::HttpClients;
-use crate::mcp::announcement::{ServerAnnouncement, ServerNotice, ServerNotices};
 use crate::mcp::connection::ServerConnection;
-use crate::mcp::http_transport::{HttpEndpoint, HttpTransport};
+use crate::mcp::http_transport::HttpEndpoint;
+use crate::mcp::http_transport::HttpTransport;
 use crate::mcp::outcome::transport_error;
 use crate::mcp::process::ServerProcess;
+use crate::mcp::server_life::{ServerLife, ServerNotice, ServerNotices};
 use crate::mcp::transport::Transport;
 use crate::settings::EngineSettings;
 use crate::timing::SERVER_GRACE;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::{format_count, format_duration};
-use toolq_core::types::{
-    Outcome, ServerConfig, ServerEnd, ServerEndCause, ServerIntroduction, ServerStart,
-    ServerTransport,
-};
-use toolq_mcp::ProtocolEra;
-use toolq_mcp::client::{ServerIdentity, StrayCounts};
+use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
 
 /// How often the end of a run looks whether a start has ended.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -339,133 +335,6 @@ impl RestartBudget {
         }
         self.restarts.push(now);
         Ok(())
-    }
-}
-
-// What a server did from its start to its end, for the log.
-
-/// The life of one server.
-#[derive(Debug)]
-pub(crate) struct ServerLife {
-    server: String,
-    earlier_starts: u32,
-    begin: tokio::time::Instant,
-    /// The process id of its program, if that is known.
-    pid: Option<i32>,
-    /// Whether its start is on record.
-    is_recorded: bool,
-    calls: u64,
-    notices: ServerNotices,
-}
-
-/// What a server wrote to stderr.
-#[derive(Debug, Default)]
-pub(crate) struct SavedStderr {
-    pub(crate) bytes: u64,
-    /// The file with the beginning of it.
-    pub(crate) path: Option<PathBuf>,
-}
-
-impl ServerLife {
-    pub(crate) fn begin(
-        server: &ServerConfig,
-        earlier_starts: u32,
-        notices: ServerNotices,
-    ) -> Self {
-        Self {
-            server: server.name.clone(),
-            earlier_starts,
-            begin: tokio::time::Instant::now(),
-            pid: None,
-            is_recorded: false,
-            calls: 0,
-            notices,
-        }
-    }
-
-    /// Returns whether the start is on record.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.is_recorded
-    }
-
-    /// Sets the process id of the server's program.
-    pub(crate) fn set_pid(&mut self, pid: Option<i32>) {
-        self.pid = pid;
-    }
-
-    /// Records that the server is ready, and what it announced if its tools were requested.
-    pub(crate) fn record_ready(
-        &mut self,
-        identity: Option<&ServerIdentity>,
-        announcement: Option<&ServerAnnouncement>,
-        mask: &Mask,
-    ) {
-        let introduction = identity.map(|identity| introduce(identity, announcement, mask));
-        self.record_start(introduction);
-    }
-
-    /// Counts a call that the server gets.
-    pub(crate) fn count_call(&mut self) {
-        self.calls += 1;
-    }
-
-    /// Records the end. `why` is a sentence without secrets. A program that couldn't be started has no life.
-    pub(crate) fn record_end(
-        mut self,
-        cause: ServerEndCause,
-        why: Option<String>,
-        exit: &ChildExit,
-        strays: StrayCounts,
-        stderr: SavedStderr,
-    ) {
-        let ending = match exit {
-            ChildExit::NotStarted(_) | ChildExit::NotConfined(_) => return,
-            ChildExit::Exited { ending, .. } => Some(*ending),
-            ChildExit::Unknown => None,
-        };
-        if !self.is_recorded {
-            self.record_start(None);
-        }
-        self.notices.add(ServerNotice::Ended(Box::new(ServerEnd {
-            server: self.server,
-            earlier_starts: self.earlier_starts,
-            cause,
-            detail: why,
-            ending,
-            duration: self.begin.elapsed(),
-            calls: self.calls,
-            unexpected_answers: strays.late_answers + strays.unknown_answers,
-            noise_lines: strays.noise_lines,
-            stderr_bytes: stderr.bytes,
-            stderr_path: stderr.path,
-        })));
-    }
-
-    fn record_start(&mut self, introduction: Option<ServerIntroduction>) {
-        self.is_recorded = true;
-        self.notices.add(ServerNotice::Started(ServerStart {
-            server: self.server.clone(),
-            earlier_starts: self.earlier_starts,
-            pid: self.pid,
-            introduction,
-            duration: self.begin.elapsed(),
-        }));
-    }
-}
-
-fn introduce(
-    identity: &ServerIdentity,
-    announcement: Option<&ServerAnnouncement>,
-    mask: &Mask,
-) -> ServerIntroduction {
-    let masked = |text: &String| mask.apply(text).into_owned();
-    let implementation = identity.implementation.as_ref();
-    ServerIntroduction {
-        protocol: identity.version.as_str().to_owned(),
-        is_modern: identity.version.era() == ProtocolEra::Modern,
-        name: implementation.map(|server| masked(&server.name)),
-        version: implementation.map(|server| masked(&server.version)),
-        tools_digest: announcement.map(ServerAnnouncement::digest),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::control::RunControl;
 use crate::http::SendGuard;
 use crate::mcp::http_transport::HttpTransport;
 use crate::mcp::process::{ServerProcess, StdoutLine};
-use crate::mcp::server_connections::SavedStderr;
+use crate::mcp::server_life::SavedStderr;
 use toolq_core::types::TransportError;
 use toolq_mcp::client::{CallId, ClientSession, ToolList};
 use toolq_mcp::{ProtocolVersion, RpcError};

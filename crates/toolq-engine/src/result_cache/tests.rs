@@ -10,9 +10,9 @@ use toolq_testing::{accepted_call, sample_call, sample_tool, success_outcome};
 use super::*;
 use super::{ENTRY_BYTES, MAX_TOTAL_BYTES};
 
-const ROOT: &str = "/nowhere";
+pub(super) const ROOT: &str = "/nowhere";
 
-fn read_call(input: &str) -> AcceptedCall {
+pub(super) fn read_call(input: &str) -> AcceptedCall {
     let tool = Tool {
         cache: Some(CachePolicy {
             max_age: Duration::from_mins(1),
@@ -92,7 +92,7 @@ fn a_change_empties_the_cache_and_refuses_what_is_being_read() {
     assert!(cache.find(&call, ROOT.as_ref()).is_none());
 }
 
-fn with_lock(mode: LockMode, name: &str, mut accepted: AcceptedCall) -> AcceptedCall {
+pub(super) fn with_lock(mode: LockMode, name: &str, mut accepted: AcceptedCall) -> AcceptedCall {
     let lock = CallLock {
         name: name.to_owned(),
         mode,

@@ -2,17 +2,10 @@
 //! the limits on their starts are in `toolq_core::schedule`.
 
 mod circuit_breaker;
-mod permits;
-mod queue;
+mod limits;
 pub(crate) mod retry;
-mod running_call;
-mod start_limits;
-mod timeout;
 
-pub(crate) use circuit_breaker::CircuitBreakers;
-pub(crate) use permits::{AwaitedPermits, CallLimits};
-pub use permits::{ConcurrencyLimit, Permit};
-pub(crate) use queue::{CallQueue, CallState, Durability, QueueEntry};
-pub(crate) use running_call::{CallJob, Clearance, RunningCall};
-pub(crate) use start_limits::SharedStartLimiter;
-pub(crate) use timeout::AttemptTimeout;
+pub(crate) use circuit_breaker::{CircuitBreakers, Ticket};
+pub(crate) use limits::{AwaitedPermits, CallLimits};
+pub use limits::{ConcurrencyLimit, Permit};
+pub(crate) use limits::{SharedStartLimiter, StartSlot};

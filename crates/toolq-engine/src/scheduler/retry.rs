@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use toolq_core::types::{
-    CallEnding, Effect, Outcome, RetryCondition, RetryPolicy, Tool, TransportPhase,
-};
+use crate::reach::Reach;
+use toolq_core::types::{CallEnding, Outcome, RetryCondition, RetryPolicy, Tool, TransportPhase};
 
 /// The share of the remaining `timeout.total` that a wait may take, so that the next attempt has some time left.
 const MAX_WAIT_SHARE: f64 = 0.9;
@@ -86,23 +85,12 @@ fn clamp_wait(
 /// Returns whether the policy of `tool` retries this outcome. A tool that writes never repeats an attempt that may have
 /// had an effect.
 fn may_repeat(tool: &Tool, outcome: &Outcome) -> bool {
-    let harmless = tool.effect != Effect::Write || had_no_effect(outcome);
-    harmless
+    Reach::of_outcome(tool.effect, outcome) != Reach::MaybeDone
         && tool
             .retry
             .conditions
             .iter()
             .any(|on| matches_condition(*on, outcome))
-}
-
-/// Returns whether nothing can have happened: the program never started, or the request was never sent or was rejected
-/// with status 429.
-fn had_no_effect(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::NotStarted(_) => true,
-        Outcome::TransportFailed(transport) => transport.phase == TransportPhase::Connect,
-        _ => outcome.ending() == Some(CallEnding::HttpStatus(429)),
-    }
 }
 
 fn matches_condition(on: RetryCondition, outcome: &Outcome) -> bool {

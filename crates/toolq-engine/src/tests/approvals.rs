@@ -8,13 +8,13 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use crate::approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-use crate::dispatcher::TurnRequest;
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
 use crate::tests::scripted_runner::{
     EventRecorder, PendingAttempts, ScriptedRunner, act_while_running, block_on, call,
     engine_settings, play_script, run_turn_with, success_outcome, tool,
 };
+use crate::turn::TurnRequest;
 use tokio::sync::mpsc;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallLock, CheckedCall, Effect,

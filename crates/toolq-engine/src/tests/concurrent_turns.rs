@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
-use crate::dispatcher::TurnRequest;
 use crate::tests::scripted_runner::{
     EventRecorder, PendingAttempts, block_on, call, engine, play_script, rejected_call,
     success_outcome, tool,
 };
+use crate::turn::TurnRequest;
 use toolq_core::types::{CheckedCall, Tool, TurnOrigin};
 
 /// Gives each call a turn of its own.

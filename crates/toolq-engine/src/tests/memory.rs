@@ -1,29 +1,44 @@
 //! Calls that the memory is asked about: what it says decides, and nothing that writes starts without a claim.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
 
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, ScriptedRunner, calls, engine_settings, failure_outcome,
-    play_script, run_turn_with, success_outcome, tool,
+    EventRecorder, PendingAttempts, ScriptedRunner, block_on, calls, engine_settings,
+    failure_outcome, paused_runtime, play_script, run_turn_with, success_outcome, tool,
 };
 use toolq_core::types::{
     CallClaim, CallEnding, CallHistory, CallMemory, CallOutput, CallRef, Commit, CommitDone,
-    DoubtCause, EarlierRun, Effect, EmitError, MemoryVerdict, Outcome, RecalledCall, Recollection,
-    RestoredResult, ResultContent, Status, Tool,
+    DoubtCause, EarlierRun, Effect, EmitError, Event, EventSink, HaltCause, MemoryVerdict, Outcome,
+    RecalledCall, Recollection, RestoredResult, ResultContent, Status, Tool,
 };
 
 /// A memory that says what a test tells it to, one answer a question, and notes what it is told.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ScriptedMemory {
     verdicts: Mutex<HashMap<String, VecDeque<MemoryVerdict>>>,
     /// Whether each claim is ours, in their order. All others are.
     claimed: Mutex<VecDeque<Result<bool, EmitError>>>,
     told: Mutex<Vec<String>>,
+    /// Where the memory meets the test while it is asked about `b`. `None` if it is at hand.
+    meeting: Option<Barrier>,
+    /// Commits that take as long as the test wants. `None` if they are done at once.
+    held: Option<Mutex<Vec<CommitDone>>>,
+}
+
+impl fmt::Debug for ScriptedMemory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ScriptedMemory")
+    }
 }
 
 impl ScriptedMemory {
@@ -47,6 +62,9 @@ impl ScriptedMemory {
 
 impl CallHistory for ScriptedMemory {
     fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
+        if let (Some(meeting), "b") = (&self.meeting, &*request.call.id) {
+            meeting.wait();
+        }
         let mut verdicts = self.verdicts.lock().unwrap();
         let next = verdicts
             .get_mut(&request.call.id)
@@ -79,7 +97,7 @@ impl CallHistory for ScriptedMemory {
     }
 
     fn is_at_hand(&self) -> bool {
-        true
+        self.meeting.is_none()
     }
 }
 
@@ -93,6 +111,9 @@ impl CallMemory for ScriptedMemory {
                 Ok(is_ours) => ours.push(is_ours),
                 Err(error) => return done(Err(error)),
             }
+        }
+        if let (Some(held), false) = (&self.held, ours.is_empty()) {
+            return held.lock().unwrap().push(done);
         }
         done(Ok(ours));
     }
@@ -150,10 +171,14 @@ fn writing_tool() -> Tool {
 }
 
 fn engine(memory: &Arc<ScriptedMemory>) -> (Engine, PendingAttempts) {
+    engine_with_jobs(memory, 8)
+}
+
+fn engine_with_jobs(memory: &Arc<ScriptedMemory>, jobs: usize) -> (Engine, PendingAttempts) {
     let (send, attempts) = mpsc::unbounded_channel();
     let settings = EngineSettings {
         memory: Some(Arc::clone(memory) as Arc<dyn CallMemory>),
-        ..engine_settings(&[&writing_tool()], 8)
+        ..engine_settings(&[&writing_tool()], jobs)
     };
     let engine = Engine::with_runner(settings, Arc::new(ScriptedRunner(send)));
     (engine, attempts)
@@ -204,6 +229,99 @@ fn a_call_that_cannot_be_claimed_does_not_start() {
     full.claimed.lock().unwrap().push_back(refused);
     let (_, recorder) = run(full, "");
     assert!(recorder.lines_for("finished")[0].starts_with("A log_refused"));
+}
+
+/// Another run is at it, and gives it up. Its permit is free meanwhile, so it needs one again.
+#[test]
+fn a_call_that_another_run_gives_up_starts_once_it_has_a_permit_again() {
+    let elsewhere = [MemoryVerdict::RunsElsewhere, MemoryVerdict::RunsElsewhere];
+    let memory = Arc::new(ScriptedMemory::default().says("a", elsewhere));
+    let (mut engine, mut attempts) = engine_with_jobs(&memory, 2);
+    let mut recorder = EventRecorder::default();
+    let mut delivery = recorder.clone();
+    let turn = engine.run_turn(
+        0,
+        calls("a b c", &writing_tool()),
+        &mut recorder,
+        &mut delivery,
+    );
+    paused_runtime().block_on(async {
+        tokio::join!(turn, async {
+            let (first, end) = attempts.recv().await.unwrap();
+            let (second, running) = attempts.recv().await.unwrap();
+            assert_eq!([first, second], ["b", "c"]);
+            sleep(Duration::from_mins(1)).await;
+            assert!(attempts.try_recv().is_err());
+            end.send(success_outcome()).unwrap();
+            let (third, end) = attempts.recv().await.unwrap();
+            assert_eq!(third, "a");
+            end.send(success_outcome()).unwrap();
+            running.send(success_outcome()).unwrap();
+        })
+    });
+    assert_eq!(memory.told(), ["claim b", "claim c", "claim a"]);
+    assert_eq!(recorder.lines_for("delivered"), ["a", "b", "c"]);
+}
+
+/// Lets the memory answer a question about `b` just when the start of `a` has been emitted.
+struct MeetingSink(EventRecorder, Arc<ScriptedMemory>);
+
+impl EventSink for MeetingSink {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.emit(events)?;
+        let is_start = |event: &Event<'_>| matches!(event, Event::Started { call, .. } if call.tool_use_id == "a");
+        if let (true, Some(meeting)) = (events.iter().any(is_start), &self.1.meeting) {
+            meeting.wait();
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+/// The memory may answer at any moment, also between the emission of other starts and their effect.
+#[test]
+fn a_call_starts_whenever_the_memory_answers() {
+    let memory = Arc::new(ScriptedMemory {
+        meeting: Some(Barrier::new(2)),
+        ..ScriptedMemory::default()
+    });
+    let (mut engine, mut attempts) = engine(&memory);
+    let mut delivery = EventRecorder::default();
+    let mut sink = MeetingSink(delivery.clone(), Arc::clone(&memory));
+    let turn = engine.run_turn(0, calls("a b", &writing_tool()), &mut sink, &mut delivery);
+    block_on(async {
+        let both = async { tokio::join!(turn, play_script(&mut attempts, "b a")) };
+        timeout(Duration::from_secs(20), both).await.unwrap();
+    });
+    assert_eq!(delivery.lines_for("delivered"), ["a", "b"]);
+}
+
+/// A claim may become durable once the run was halted. Its call doesn't start any more.
+#[test]
+fn a_call_that_is_halted_before_its_claim_is_durable_does_not_start() {
+    let memory = Arc::new(ScriptedMemory {
+        held: Some(Mutex::default()),
+        ..ScriptedMemory::default()
+    });
+    let (mut engine, mut attempts) = engine(&memory);
+    let control = engine.control();
+    let mut recorder = EventRecorder::default();
+    let ends = recorder.clone();
+    let calls = calls("A", &writing_tool());
+    run_turn_with(&mut engine, calls, &mut recorder, async {
+        while memory.told().is_empty() {
+            yield_now().await;
+        }
+        control.halt(HaltCause::OutputLost);
+        while ends.lines_for("finished").is_empty() {
+            yield_now().await;
+        }
+        for done in memory.held.as_ref().unwrap().lock().unwrap().drain(..) {
+            done(Ok(vec![true]));
+        }
+    });
+    assert!(recorder.has_started("A") && attempts.try_recv().is_err());
+    assert_eq!(recorder.lines_for("finished"), ["A not_executed 0"]);
 }
 
 /// What a probe finds is on record before anybody acts on it, and the memory says what follows from it.

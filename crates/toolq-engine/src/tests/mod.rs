@@ -1,4 +1,4 @@
-//! Tests of the dispatcher by itself: order, policies, retries, and the events it emits.
+//! Tests of turns by themselves: order, policies, retries, and the events it emits.
 
 mod approvals;
 mod concurrent_turns;

@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::agent::AgentScope;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
-use crate::control::Suspendable;
 use crate::engine::Engine;
 use crate::tests::scripted_runner::{
     EventRecorder, call, engine_settings, paused_runtime, success_outcome, tool,
@@ -100,7 +99,7 @@ impl PlannedRunner {
                 .or_default(),
         );
         gauge.enter();
-        let dispatcher = attempt.dispatcher.unwrap();
+        let handle = attempt.turn.unwrap();
         let tools = Arc::new(engine_settings(&[&self.tool], 1).tools.as_ref().clone());
         for (number, turn) in turns.iter().enumerate() {
             let (sender, arrivals) = mpsc::unbounded_channel();
@@ -108,7 +107,7 @@ impl PlannedRunner {
                 sender.send(TurnArrival::Call(Box::new(checked))).unwrap();
             }
             drop(sender);
-            let answers = dispatcher.run_sub_turn(
+            let answers = handle.run_sub_turn(
                 (number, TurnOrigin::default()),
                 arrivals,
                 Arc::clone(&tools),
@@ -120,8 +119,6 @@ impl PlannedRunner {
         success_outcome().into()
     }
 }
-
-impl Suspendable for PlannedRunner {}
 
 impl AttemptRunner for PlannedRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {

@@ -10,7 +10,6 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
-use crate::control::Suspendable;
 use crate::engine::Engine;
 use crate::http::Resolver;
 use crate::run_budget::BudgetLimits;
@@ -31,8 +30,6 @@ pub(super) struct ScriptedRunner(
 );
 
 pub(crate) type PendingAttempts = mpsc::UnboundedReceiver<(String, oneshot::Sender<Outcome>)>;
-
-impl Suspendable for ScriptedRunner {}
 
 impl AttemptRunner for ScriptedRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
@@ -112,7 +109,7 @@ impl AnswerDelivery for EventRecorder {
     fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
 }
 
-fn event_line(event: &Event<'_>) -> String {
+pub(super) fn event_line(event: &Event<'_>) -> String {
     match event {
         Event::TurnStarted { turn, .. } => format!("turn {turn}"),
         Event::PartialInput {

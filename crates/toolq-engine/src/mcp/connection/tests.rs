@@ -1,6 +1,5 @@
 use super::*;
 use crate::http::SendGuard;
-use crate::mcp::runner::SentCall;
 
 /// A connection whose server was just ended because it had no calls, while its task still holds the channel.
 fn idle_connection() -> (ServerConnection, mpsc::UnboundedReceiver<ConnectionRequest>) {

@@ -1,4 +1,4 @@
-//! Saves the complete text of an output that was cut, so that the rest can be read from a file.
+//! Saves outputs to files: the complete text of one that was cut, so that the rest can be read, or the beginning of one.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! Captures an output that is text: masks it, keeps its head and tail, and saves the whole to a file if it is cut.
+//! Captures an output. If it is text: masks it, keeps its head and tail, and saves the whole to a file if it is cut.
 
 use std::path::PathBuf;
 use std::sync::Arc;

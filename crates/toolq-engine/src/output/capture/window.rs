@@ -1,4 +1,4 @@
-//! Keeps the first and the last bytes of a stream.
+//! Keeps the first and the last bytes of a stream, or its end alone.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct HeadTailWindow {
 
 /// The text that a window kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct WindowText {
+pub(super) struct WindowText {
     pub(crate) text: String,
     /// The offset in `text` at which bytes are missing.
     pub(crate) cut_at: usize,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-use toolq_core::types::{CallOutput, SpawnError, TransportCause, TransportError};
+use toolq_core::types::{CallOutput, Effect, SpawnError, TransportCause, TransportError};
 use toolq_testing::{sample_tool, success_outcome};
 
 fn failed(ending: CallEnding) -> Outcome {

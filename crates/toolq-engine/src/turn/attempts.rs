@@ -1,0 +1,151 @@
+//! One attempt of a call: a task runs it, and meanwhile its progress is shown and what its agent asks for is done. All events
+//! of a turn of the input are emitted by one task, those of the turns of its agents too.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
+use tracing::{Instrument as _, Span, debug, debug_span};
+
+use crate::attempt::{Attempt, AttemptResult, run_with_drop_deadline};
+use crate::attempt::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
+use crate::turn::agent_turns::{AgentRequest, AgentTurns, TurnHandle};
+use crate::turn::call::{RunningCall, StopSignal};
+use crate::turn::starts::TurnLink;
+use toolq_core::os::failpoint;
+use toolq_core::types::{Effect, Event, EventSink as _, Outcome};
+
+impl RunningCall {
+    /// Makes one attempt, or runs the probe of the call's tool. The start of it was emitted.
+    pub(super) async fn attempt(
+        &mut self,
+        turn: &TurnLink<'_>,
+        stop: &mut StopSignal,
+    ) -> AttemptResult {
+        let (cancel, canceled) = oneshot::channel();
+        let (updates, mut progress) = mpsc::channel(MAX_QUEUED_PROGRESS);
+        let (requests, mut agent_requests) = mpsc::unbounded_channel();
+        let mut cancel = Some(cancel);
+        let mut task = self.begin_attempt(turn, canceled, updates, requests);
+        let mut agent = AgentTurns::default();
+        let result = loop {
+            tokio::select! {
+                // A flood of progress must not keep a call from being canceled.
+                biased;
+                _ = stop.received(), if cancel.is_some() => {
+                    let _ = cancel.take().map(|cancel| cancel.send(()));
+                }
+                Some(request) = agent_requests.recv() => self.serve_agent(request, &mut agent, turn),
+                ended = agent.turn_end() => self.note_agent_turn(ended, &mut agent),
+                Some(update) = progress.recv() => self.show_progress(&update, turn),
+                Some(ended) = task.join_next() => break ended.unwrap_or_else(panicked),
+            }
+        };
+        // What the attempt did before its end comes before it.
+        while let Ok(request) = agent_requests.try_recv() {
+            self.serve_agent(request, &mut agent, turn);
+        }
+        for _ in 0..progress.len() {
+            if let Ok(update) = progress.try_recv() {
+                self.show_progress(&update, turn);
+            }
+        }
+        // Boxed, so that what waits for a result needs little memory.
+        Box::pin(agent.end(self)).await.unwrap_or(result)
+    }
+
+    /// Spawns the task of an attempt.
+    fn begin_attempt(
+        &mut self,
+        turn: &TurnLink<'_>,
+        cancel: oneshot::Receiver<()>,
+        updates: mpsc::Sender<Progress>,
+        requests: mpsc::UnboundedSender<AgentRequest>,
+    ) -> JoinSet<AttemptResult> {
+        let (engine, call, accepted) = (turn.engine, &self.call, &self.job.accepted);
+        let is_probe = self.is_probing();
+        self.has_started = !is_probe;
+        let is_agent = self.job.is_agent();
+        self.has_effect |= !is_probe && !is_agent && accepted.tool.effect != Effect::Read;
+        if is_agent {
+            let agent = &accepted.tool.name;
+            let _ = turn.sink.emit(&[Event::AgentStarted { call, agent }]);
+        }
+        let root = &engine.settings.tools.root;
+        engine.result_cache.note_change(accepted, root);
+        self.cache_ticket = engine.result_cache.ticket(accepted, root);
+        let now = engine.control.now();
+        if let Some(slot) = &self.slot {
+            slot.note_started(now);
+        }
+        let trace = engine.settings.trace.as_ref();
+        let trace = trace.map(|trace| match &engine.turn_origin.traceparent {
+            Some(parent) => trace.of_turn(parent).for_call(call),
+            None => trace.for_call(call),
+        });
+        let attempt = Box::new(Attempt {
+            job: Arc::clone(&self.job),
+            is_probe,
+            number: self.attempt,
+            idempotency_key: Arc::clone(&self.idempotency_key),
+            trace,
+            timeout: self.attempt_timeout(now),
+            cancel,
+            progress: ProgressSender {
+                updates,
+                is_shown: turn.sink.shows_progress(call),
+            },
+            turn: is_agent.then(|| TurnHandle::new(Arc::clone(call), requests)),
+            outputs: engine.outputs.clone(),
+            parent_scope: engine.agent_scope.clone(),
+            output_counter: engine.run_budget.output_counter(),
+            control: engine.control.clone(),
+        });
+        let span = self.span();
+        debug!(parent: &span, "started");
+        let _ = failpoint("start.before");
+        let runner = Arc::clone(&engine.runner);
+        let mut task = JoinSet::new();
+        task.spawn(run_with_drop_deadline(runner, attempt).instrument(span));
+        let _ = failpoint("start.after");
+        task
+    }
+
+    fn span(&self) -> Span {
+        debug_span!(
+            "call",
+            id = self.call.tool_use_id,
+            tool = &*self.call.tool_name,
+            attempt = self.attempt,
+            probe = self.is_probing()
+        )
+    }
+
+    fn show_progress(&self, update: &Progress, turn: &TurnLink<'_>) {
+        let _ = turn.sink.emit(&[Event::Status {
+            call: &self.call,
+            message: update.message.as_deref(),
+            progress: update.fraction,
+            params: update.params.as_deref(),
+            result: update.result.as_deref(),
+        }]);
+    }
+}
+
+fn panicked(error: JoinError) -> AttemptResult {
+    Outcome::InternalError(failure_text(error)).into()
+}
+
+/// Returns the message of a panic.
+pub(super) fn failure_text(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else {
+        return "the task was aborted".to_owned();
+    };
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&'static str>().map_or_else(
+            |_| "a panic without a message".to_owned(),
+            |text| (*text).to_owned(),
+        ),
+    }
+}
