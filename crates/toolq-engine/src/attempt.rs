@@ -14,10 +14,11 @@ use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::reach::Reach;
 use crate::run_budget::OutputCounter;
+use crate::scheduler::Ticket;
 use crate::timing::DROP_DEADLINE;
-use crate::turn::{CallJob, TurnHandle};
+use crate::turn::TurnHandle;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, CallTrace, Outcome};
+use toolq_core::types::{AcceptedCall, Approval, Call, CallOutput, CallTrace, Invocation, Outcome};
 
 /// The inputs of one attempt. It is passed on in a box, since each future on its way would have room for it otherwise.
 pub(crate) struct Attempt {
@@ -179,5 +180,36 @@ impl ProgressSender {
             message: Some(message),
             ..Progress::default()
         });
+    }
+}
+
+/// A call that may run, shared with the task that runs it.
+#[derive(Debug)]
+pub(crate) struct CallJob {
+    pub(crate) call: Call,
+    pub(crate) accepted: AcceptedCall,
+    pub(crate) ticket: Option<Ticket>,
+    /// Whether the memory keeps it: it may change something.
+    pub(crate) is_remembered: bool,
+    /// What was said about it when an earlier run asked whether it may start.
+    pub(crate) approval: Option<Approval>,
+    /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
+    pub(crate) unsettled: Option<Box<Outcome>>,
+}
+
+impl CallJob {
+    /// Returns whether it is a call of an agent.
+    pub(crate) fn is_agent(&self) -> bool {
+        matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
+    }
+
+    /// Returns the outcome of a call that this run hasn't claimed. One that an earlier run has started, and that is left alone
+    /// now, isn't just skipped.
+    pub(super) fn unclaimed_outcome(&self, outcome: Outcome) -> Outcome {
+        let is_left_alone = outcome.is_skipped() || matches!(outcome, Outcome::Denied { .. });
+        match &self.unsettled {
+            Some(unsettled) if is_left_alone => (**unsettled).clone(),
+            _ => outcome,
+        }
     }
 }

@@ -20,7 +20,6 @@ mod machine_check;
 mod mcp;
 mod message_feeder;
 mod output;
-mod partial_values;
 mod program_tool;
 mod reach;
 mod recall;

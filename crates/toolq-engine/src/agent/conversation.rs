@@ -7,14 +7,11 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::agent::endpoint::ModelEndpoint;
+use crate::agent::endpoint::{EnvTemplates, ModelEndpoint, user_message};
 use crate::agent::error::{AgentError, in_doubt_outcome};
 use crate::agent::model_call::ModelChoice;
-use crate::agent::request::EnvTemplates;
-use crate::agent::request::user_message;
-use crate::agent::runner::AgentRunner;
+use crate::agent::runner::{AgentRunner, AgentToolset};
 use crate::agent::scope::AgentScope;
-use crate::agent::toolset::AgentToolset;
 use crate::attempt::ProgressSender;
 use crate::control::RunControl;
 use crate::turn::{CallJob, SubTurnAnswers, TurnHandle};

@@ -5,10 +5,8 @@ mod conversation;
 mod endpoint;
 mod error;
 mod model_call;
-mod request;
 mod runner;
 mod scope;
-mod toolset;
 
 pub(crate) use error::in_doubt_outcome;
 pub(crate) use runner::AgentRunner;

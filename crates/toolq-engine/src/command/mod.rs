@@ -2,15 +2,11 @@
 //! whole process tree.
 
 mod child;
-mod direct_child;
 mod pipes;
-mod process_groups;
 mod program_lookup;
 mod runner;
 mod sandbox;
 mod spec;
-#[cfg(target_os = "linux")]
-mod supervised_child;
 
 pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::ParentEnds;

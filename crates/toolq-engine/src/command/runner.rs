@@ -8,10 +8,8 @@ use std::time::Duration;
 use tracing::debug;
 
 use crate::attempt::{Attempt, AttemptResult, canceled};
-use crate::command::child::{ChildExit, ChildProcess};
-use crate::command::pipes::CommandStreams;
-use crate::command::pipes::ParentEnds;
-use crate::command::process_groups::ProcessGroups;
+use crate::command::child::{ChildExit, ChildProcess, ProcessGroups};
+use crate::command::pipes::{CommandStreams, ParentEnds};
 use crate::command::spec::CommandSpec;
 use crate::control::RunControl;
 use crate::output::{OutputCollector, TailCapture};

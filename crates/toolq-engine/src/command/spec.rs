@@ -8,12 +8,10 @@ use std::{io, iter};
 
 use rustix::io::Errno;
 
-#[cfg(target_os = "linux")]
-use crate::command::supervised_child::SupervisedChild;
-
 use crate::attempt::Attempt;
-use crate::command::child::ChildProcess;
-use crate::command::direct_child::DirectChild;
+#[cfg(target_os = "linux")]
+use crate::command::child::SupervisedChild;
+use crate::command::child::{ChildProcess, DirectChild};
 use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use crate::http::resolver::{LookupError, NonPublicAddress};
+use crate::http::clients::{LookupError, NonPublicAddress};
 use toolq_core::types::{Outcome, TransportCause, TransportError, TransportPhase};
 
 /// Why there is no complete response.

@@ -7,13 +7,11 @@ mod http_exchange;
 mod http_transport;
 mod outcome;
 mod process;
-mod result_parts;
 mod runner;
 mod server_connections;
 mod server_life;
 mod transport;
 
-pub use announcement::ServerAnnouncement;
-pub use announcement::ServerLister;
+pub use announcement::{ServerAnnouncement, ServerLister};
 pub(crate) use runner::McpRunner;
 pub(crate) use server_life::{ServerNotice, emit_notices};

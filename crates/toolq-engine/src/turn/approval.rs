@@ -10,11 +10,9 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::debug;
 
 use crate::approval::{ApprovalReply, Approver, program_reply, question_job};
-use crate::attempt::ProgressSender;
-use crate::attempt::{Attempt, AttemptTimeout};
+use crate::attempt::{Attempt, AttemptTimeout, CallJob, ProgressSender};
 use crate::turn::RunningTurn;
 use crate::turn::attempts::failure_text;
-use crate::turn::call::CallJob;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, EmitError, Event, HaltCause,
     Outcome, RecalledCall,

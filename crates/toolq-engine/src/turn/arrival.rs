@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tracing::debug;
 
+use crate::attempt::CallJob;
 use crate::recall::may_write;
 use crate::turn::RunningTurn;
-use crate::turn::call::{CallJob, CallStats};
+use crate::turn::call::CallStats;
 use crate::turn::ending::{CallEffects, push_on_failure};
 use crate::turn::queue::CallState;
 use toolq_core::schedule::CallAccess;

@@ -11,48 +11,16 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::attempt::{AttemptResult, AttemptTimeout};
+use crate::attempt::{AttemptResult, AttemptTimeout, CallJob};
 use crate::reach::{Reach, StopCause};
 use crate::result_cache::CacheTicket;
-use crate::scheduler::retry;
-use crate::scheduler::{Permit, StartSlot, Ticket};
+use crate::scheduler::{Permit, StartSlot, retry};
 use crate::turn::lines::RetryInLine;
 use crate::turn::starts::{CallMessage, StartRequest, TurnLink};
 use toolq_core::types::{
-    AcceptedCall, AgentUsage, Approval, Call, CallClaim, CallEnding, CallOutput, CallRef,
-    CallTimeouts, Effect, EmitError, Event, HaltCause, Invocation, Outcome,
+    AgentUsage, CallClaim, CallEnding, CallOutput, CallRef, CallTimeouts, Effect, EmitError, Event,
+    HaltCause, Outcome,
 };
-
-/// A call that may run, shared with the task that runs it.
-#[derive(Debug)]
-pub(crate) struct CallJob {
-    pub(crate) call: Call,
-    pub(crate) accepted: AcceptedCall,
-    pub(crate) ticket: Option<Ticket>,
-    /// Whether the memory keeps it: it may change something.
-    pub(crate) is_remembered: bool,
-    /// What was said about it when an earlier run asked whether it may start.
-    pub(crate) approval: Option<Approval>,
-    /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
-    pub(crate) unsettled: Option<Box<Outcome>>,
-}
-
-impl CallJob {
-    /// Returns whether it is a call of an agent.
-    pub(crate) fn is_agent(&self) -> bool {
-        matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
-    }
-
-    /// Returns the outcome of a call that this run hasn't claimed. One that an earlier run has started, and that is left alone
-    /// now, isn't just skipped.
-    pub(super) fn unclaimed_outcome(&self, outcome: Outcome) -> Outcome {
-        let is_left_alone = outcome.is_skipped() || matches!(outcome, Outcome::Denied { .. });
-        match &self.unsettled {
-            Some(unsettled) if is_left_alone => (**unsettled).clone(),
-            _ => outcome,
-        }
-    }
-}
 
 /// A call that has its place in the order and its permit.
 #[derive(Debug)]

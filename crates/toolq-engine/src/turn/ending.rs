@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tracing::debug;
 
+use crate::attempt::CallJob;
 use crate::reach::StopCause;
 use crate::recall::may_write;
 use crate::settings::EngineSettings;
 use crate::turn::RunningTurn;
-use crate::turn::call::{CallJob, CallStats, EndedCall};
+use crate::turn::call::{CallStats, EndedCall};
 use crate::turn::queue::Durability;
-use toolq_core::answer;
-use toolq_core::answer::AnswerWording;
+use toolq_core::answer::{self, AnswerWording};
 use toolq_core::types::{
     CallRef, CallRequest, DoubtCause, Event, HaltCause, Invocation, NotExecutedCause, OnDoubt,
     OnFailure, Outcome, Tool,

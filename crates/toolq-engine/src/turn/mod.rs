@@ -24,7 +24,8 @@ use std::mem;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use tokio::sync::mpsc::{self, error::TryRecvError};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 use tracing::{Instrument as _, debug_span};
 
 use crate::scheduler::AwaitedPermits;
@@ -41,8 +42,8 @@ use toolq_core::types::{
     CallRef, CheckedCall, DoubtCause, Event, HaltCause, NotExecutedCause, TurnArrival,
 };
 
+pub(crate) use crate::attempt::CallJob;
 pub(crate) use agent_turns::{SubTurnAnswers, TurnHandle};
-pub(crate) use call::CallJob;
 pub(crate) use concurrent::ConcurrentTurns;
 pub use concurrent::{LateResult, TurnRequest};
 pub(crate) use shared::{SharedDelivery, SharedSink, TurnSink};

@@ -7,9 +7,10 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::reach::StopCause;
-use crate::turn::call::CallJob;
 use tokio::sync::oneshot;
+
+use crate::attempt::CallJob;
+use crate::reach::StopCause;
 use toolq_core::types::{CallAnswer, CallRef};
 
 /// A call in the queue.

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::attempt::CallJob;
 use crate::backends::BackendRunner;
 use crate::mcp::emit_notices;
 use crate::settings::AnswerDelivery;
 use crate::turn::RunningTurn;
-use crate::turn::call::CallJob;
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::{CallAccess, Gate};
 use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink};

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::reply::Waiters;
+use super::Waiters;
 use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, lock};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
