@@ -10,4 +10,4 @@ pub use request::{
     Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId, ServedCallId,
     ServerEvent, ToolCall,
 };
-pub use session::{ServerSession, SharedCatalog, ToolCatalog};
+pub use session::{ServerSession, ToolCatalog};

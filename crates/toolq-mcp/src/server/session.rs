@@ -1,7 +1,7 @@
 //! One connection: its handshake, if it has one, and its calls, each answered by the id of its request.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ use redact::Mask;
 /// [`take_output`](Self::take_output) returns.
 #[derive(Debug)]
 pub struct ServerSession {
-    catalog: SharedCatalog,
+    catalog: Arc<ToolCatalog>,
     mask: Arc<Mask>,
     /// What `initialize` said. A modern client never sends it.
     legacy_client: Option<LegacyClient>,
@@ -60,9 +60,9 @@ struct UnansweredCall {
 
 impl ServerSession {
     /// Begins a connection.
-    pub fn new(catalog: impl Into<SharedCatalog>) -> Self {
+    pub fn new(catalog: Arc<ToolCatalog>) -> Self {
         Self {
-            catalog: catalog.into(),
+            catalog,
             mask: Arc::default(),
             legacy_client: None,
             next_question: 0,
@@ -105,7 +105,7 @@ impl ServerSession {
 
     /// Returns whether the list has a tool of this name now.
     pub fn lists_tool(&self, name: &str) -> bool {
-        self.catalog.current().has_tool(name)
+        self.catalog.has_tool(name)
     }
 
     /// Returns the calls without an answer, oldest first.
@@ -204,7 +204,7 @@ impl ServerSession {
     /// Answers a call. It's not an error if the call was canceled meanwhile: it gets no answer then.
     pub fn answer_call(&mut self, call: ServedCallId, result: &CallToolResult) {
         if let Some(running) = self.running.remove(&call) {
-            let catalog = self.catalog.current();
+            let catalog = Arc::clone(&self.catalog);
             let answer = CallToolAnswer::new(running.version, &catalog, result);
             self.outbox.result(&running.request, answer);
         }
@@ -234,7 +234,7 @@ impl ServerSession {
     /// Answers a call with a question. The client makes the call again with the reply, and with `state`.
     pub fn require_input(&mut self, call: ServedCallId, question: &Elicitation, state: &str) {
         if let Some(running) = self.running.remove(&call) {
-            let catalog = self.catalog.current();
+            let catalog = Arc::clone(&self.catalog);
             let result = InputRequiredResult::new(&catalog, question, state);
             self.outbox.result(&running.request, result);
         }
@@ -315,7 +315,7 @@ impl ServerSession {
         method: &str,
         params: Option<&RawValue>,
     ) -> Result<Option<ServerEvent>, RpcError> {
-        let catalog = self.catalog.current();
+        let catalog = Arc::clone(&self.catalog);
         if method == "initialize" {
             let params: InitializeParams = read_params(params)?;
             let version = ProtocolVersion::from_date(&params.protocol_version)
@@ -396,7 +396,7 @@ impl ServerSession {
             elicitation,
             trace,
         } = origin;
-        let catalog = self.catalog.current();
+        let catalog = Arc::clone(&self.catalog);
         let Some(tool) = catalog.tool(&params.name, version.era()) else {
             let message = format!("unknown tool {}", params.name);
             return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
@@ -454,28 +454,6 @@ pub struct ToolCatalog {
     positions: HashMap<String, usize>,
     /// What [`param_headers`](Self::param_headers) returns, once it is needed.
     known_param_headers: OnceLock<HashMap<String, ParamHeaders>>,
-}
-
-/// A catalog that can be replaced while connections use it. Clones share it.
-#[derive(Debug, Clone)]
-pub struct SharedCatalog(Arc<RwLock<Arc<ToolCatalog>>>);
-
-impl SharedCatalog {
-    /// Returns the catalog that clients currently see.
-    pub fn current(&self) -> Arc<ToolCatalog> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Replaces the catalog for all connections.
-    pub fn replace(&self, catalog: ToolCatalog) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
-    }
-}
-
-impl From<Arc<ToolCatalog>> for SharedCatalog {
-    fn from(catalog: Arc<ToolCatalog>) -> Self {
-        Self(Arc::new(RwLock::new(catalog)))
-    }
 }
 
 impl ToolCatalog {
