@@ -57,9 +57,7 @@ pub(super) fn run(
         line_id,
         has_bad_line,
     } = opening;
-    let ready = host_tools
-        .is_some()
-        .then(|| ready_line(line_id.as_ref(), None));
+    let ready = host_tools.is_some().then(|| ready_line(line_id.as_ref()));
     let session = RunSession::begin(context, Arc::new(tools), &settings, CallSource::Host)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
