@@ -16,7 +16,7 @@ pub use partition::BatchPartition;
 pub use remembered_call::{
     RejectedCall, RememberedCall, render_approval_question, render_invocation, render_sandbox,
 };
-pub use schedule::{TurnEstimate, TurnEstimator};
+pub use schedule::TurnEstimate;
 pub use text::{PlanDetail, PlanStyle, render_plan_text, write_plan_text};
 pub use turn_plan::{
     ABANDONED_HEADING, CallWaits, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
