@@ -7,7 +7,6 @@ use reqwest::Response as HttpResponse;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tracing::debug;
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
@@ -116,9 +115,7 @@ impl AgentConversation<'_> {
             )
             .map_err(RequestError::permanent)?;
         let origin = endpoint.origin();
-        debug!(turn = turn_number, "requests a response");
         let sent = client.execute(request).await;
-        debug!(turn = turn_number, ok = sent.is_ok(), "the response begins");
         let http =
             sent.map_err(|error| from_transport(error::from_reqwest_error(&origin, &error)))?;
         read_response(http, &origin, self.backing.api, turn_number).await

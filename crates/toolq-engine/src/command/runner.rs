@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tracing::debug;
 
 use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::command::child::{ChildExit, ChildProcess};
@@ -190,7 +189,6 @@ async fn run_to_exit(
             return AttemptResult::canceled_while_running(streams.into_output());
         }
     };
-    debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
         // Nothing ran, whatever it was canceled for meanwhile.
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
