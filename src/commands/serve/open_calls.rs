@@ -13,9 +13,7 @@ use crate::commands::serve::client_approver::{CallReview, CallReviews, QuestionD
 use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
-use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallKind, CallRef, Tool, Traceparent, Turn, TurnOrigin,
-};
+use toolq_core::types::{AnswerForm, Call, CallAnswer, CallKind, CallRef, Tool, Turn, TurnOrigin};
 use toolq_engine::{ConversationOutputs, TurnRequest};
 use toolq_mcp::CallToolResult;
 use toolq_mcp::server::{Elicitation, ElicitationForm, InputResponse, ServedCallId, ToolCall};
@@ -84,10 +82,6 @@ impl OpenCalls {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
             model: None,
-            traceparent: call
-                .trace
-                .as_ref()
-                .and_then(|(parent, state)| Traceparent::parse(parent, state.as_deref())),
             ..TurnOrigin::default()
         };
         // Schemas take time, so the table isn't locked meanwhile.

@@ -285,8 +285,6 @@ struct CallOrigin {
     progress_token: Option<Box<RawValue>>,
     client_name: Option<String>,
     elicitation: Option<ElicitationForm>,
-    /// Its `traceparent` and `tracestate`.
-    trace: Option<(String, Option<String>)>,
 }
 
 impl ServerSession {
@@ -379,7 +377,6 @@ impl ServerSession {
             progress_token: meta.progress_token.map(ToOwned::to_owned),
             client_name,
             elicitation,
-            trace: meta.trace(),
         }
     }
 
@@ -394,7 +391,6 @@ impl ServerSession {
             progress_token,
             client_name,
             elicitation,
-            trace,
         } = origin;
         let catalog = Arc::clone(&self.catalog);
         let Some(tool) = catalog.tool(&params.name, version.era()) else {
@@ -427,7 +423,6 @@ impl ServerSession {
             expects_structured_content,
             client_name,
             elicitation,
-            trace,
             input_response: InputResponse::from_params(
                 params.request_state,
                 params.input_responses.as_ref(),
