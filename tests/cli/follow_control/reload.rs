@@ -226,6 +226,36 @@ fn a_description_holds_on_as_long_as_its_program_is_the_same() {
     assert_eq!(described, "one\n");
 }
 
+/// A server that announces one tool. It is asked at the start, since it isn't in tools.lock.
+#[test]
+fn what_a_server_without_a_lock_has_announced_holds_on() {
+    let with_server = |argument: &str, text: &str| {
+        format!(
+            "{}servers:\n  s: {{command: [./server, {argument}], startup: 20s}}\n",
+            tools(text, "")
+        )
+    };
+    let listed = r#"result='{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}'"#;
+    let noted = r#"result='{"content":[{"type":"text","text":"noted"}]}'"#;
+    let answers = [("tools/list", listed), ("tools/call", noted)];
+    let server = shell_server(r#"echo "$1" >> starts"#, &answers);
+    let mut host = Host::start_with(&with_server("one", "before"), "server", &server);
+    assert_eq!(host.result("a", "s_note", json!({})).0, "noted");
+    host.send(r#"{"type":"list","id":"l","format":"anthropic"}"#);
+    let names = host.read_type("list")["tools"].to_string();
+    assert!(names.contains("\"s_note\""), "{names}");
+    host.reload(&with_server("one", "after"));
+    assert_eq!(host.result("b", "say", json!({})).0, "after");
+    assert_eq!(host.result("c", "s_note", json!({})).0, "noted");
+    host.reload(&with_server("two", "after"));
+    assert!(host.result("d", "s_note", json!({})).1);
+    let starts = fs::read_to_string(host.dir.join("starts")).unwrap();
+    assert_eq!(starts, "one\n");
+    let ended = host.end();
+    let warning = "the tools of the server s aren't served until toolq is started again";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+}
+
 /// A call that was checked before, and whose turn comes after its server is gone.
 #[test]
 fn a_late_call_does_not_start_a_server_that_is_gone() {
