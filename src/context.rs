@@ -101,21 +101,6 @@ impl CommandContext {
         Ok(tools)
     }
 
-    /// Loads tools.yaml anew, for a command that has been running with what it said before.
-    ///
-    /// # Errors
-    /// As [`load_tools`](Self::load_tools).
-    pub fn reload_tools(&self, secret: Option<&str>) -> Result<ToolsConfig, CommandError> {
-        if self.tools_path == Path::new("-") {
-            let message = "the tools file came from stdin, so it can't be read again";
-            return Err(CommandError::usage(message));
-        }
-        let file = self.read_tools_file_with_secret(secret)?;
-        let (tools, file) = self.require_tools(file, "")?;
-        self.warn_about_root(&tools, &file);
-        Ok(tools)
-    }
-
     /// Like [`load_tools`](Self::load_tools), but also returns the file, for the source locations.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::commands::{
     servers, tools,
 };
 use crate::context::{CommandContext, read_environment};
-use crate::output::{ColorChoice, CommandError, Exit, StderrWriter, stdout, trace};
+use crate::output::{ColorChoice, CommandError, Exit, StderrWriter, panics, stdout};
 use toolq_core::os::arm_failpoints;
 
 /// Runs the program. The first argument is the program's name.
@@ -29,7 +29,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = procfence::raise_open_file_limit();
     // Some parents pass on blocked signals. toolq would be deaf to them.
     let _ = procfence::unblock_signals();
-    trace::install_hook();
+    panics::install_hook();
     // A write beyond `ulimit -f` fails with an error instead.
     procfence::ignore_file_size_signal();
     let exit = match parse_arguments(&arguments) {
@@ -38,8 +38,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let arguments: &'static ProgramArguments = Box::leak(Box::new(arguments));
             let context = Box::leak(Box::new(CommandContext::new(&arguments.common)));
             arm_failpoints(&context.environment);
-            trace::install(&context.environment)
-                .and_then(|()| run_command(&arguments.command, context))
+            run_command(&arguments.command, context)
                 .unwrap_or_else(|failure| context.stderr.print_error(&failure))
         }
         Err(message) => stdout::print_clap_message(&message).unwrap_or_else(|lost| {

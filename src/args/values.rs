@@ -95,14 +95,6 @@ impl From<ExecuteFlag> for ExecutePolicy {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum IdsFlag {
-    /// New ids may replace recorded ones, consistently one for one
-    Rename,
-    /// Ids are compared like any other text
-    Exact,
-}
-
 /// What `toolq tools` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolsFormat {

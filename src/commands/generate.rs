@@ -74,15 +74,7 @@ fn render_completions(shell: clap_complete::Shell, program: &mut Command) -> Str
 /// The day of this version, for the footer of the page.
 const VERSION_DATE: &str = "2026-11-22";
 
-const ENVIRONMENT_VARIABLES: [(&str, &str); 9] = [
-    (
-        "TOOLQ_LOG",
-        "print diagnostics of the engine: debug, or levels by module",
-    ),
-    (
-        "TOOLQ_TRACE_FILE",
-        "the file for these diagnostics, instead of stderr",
-    ),
+const ENVIRONMENT_VARIABLES: [(&str, &str); 7] = [
     ("TOOLQ_TOOLS", "the tools file, unless -c is given"),
     ("TOOLQ_LOG_FILE", "the session log, unless --log is given"),
     (

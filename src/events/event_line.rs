@@ -10,7 +10,7 @@ use redact::Mask;
 use toolq_core::schedule::StartWait;
 use toolq_core::types::{
     CallAnswer, CallEnding, CallRef, MaskedText, Outcome, ResultContent, ServerEnd,
-    ServerIntroduction, ServerStart, Status, ToolsChange,
+    ServerIntroduction, ServerStart, Status,
 };
 
 /// The `state` of a call in an event.
@@ -181,33 +181,7 @@ pub(crate) fn duration_to_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-// The JSON of an event that belongs to no turn: one of an MCP server, or of tools.yaml.
-
-/// tools.yaml was read again, in output order.
-#[derive(Serialize)]
-pub(crate) struct ToolsChangeLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    timestamp: u64,
-    path: Cow<'a, str>,
-    added: Vec<Cow<'a, str>>,
-    removed: Vec<Cow<'a, str>>,
-    changed: Vec<Cow<'a, str>>,
-}
-
-impl<'a> ToolsChangeLine<'a> {
-    pub(crate) fn new(change: &'a ToolsChange, timestamp: u64, mask: &Mask) -> Self {
-        let masked = |names: &'a [String]| names.iter().map(|name| mask.apply(name)).collect();
-        Self {
-            kind: "tools_changed",
-            timestamp,
-            path: mask.apply(&change.path),
-            added: masked(&change.added),
-            removed: masked(&change.removed),
-            changed: masked(&change.changed),
-        }
-    }
-}
+// The JSON of an event that belongs to no turn: one of an MCP server.
 
 /// A server is ready, or has ended, in output order.
 #[derive(Default, Serialize)]

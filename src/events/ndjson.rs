@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use crate::events::background_writer::{BackgroundWriter, Barrier};
 use crate::events::call_snapshots::CallSnapshots;
-use crate::events::event_line::{EventLine, ServerLine, ToolsChangeLine, duration_to_ms};
+use crate::events::event_line::{EventLine, ServerLine, duration_to_ms};
 use crate::terminal::{PROBING_LABEL, call_caption};
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{
     Approval, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Outcome,
-    Tool, ToolsChange,
+    Tool,
 };
 
 /// How long to wait at the end of a run for the reader of the events.
@@ -73,8 +73,8 @@ impl NdjsonSink {
             | Event::Describing { .. }
             | Event::Described { .. }
             | Event::ListingTools { .. }
-            | Event::ToolsListed { .. } => {}
-            Event::ToolsChanged(change) => self.on_tools_changed(change),
+            | Event::ToolsListed { .. }
+            | Event::ToolsChanged(_) => {}
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
             Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
             Event::Probing { call } => {
@@ -159,11 +159,6 @@ impl NdjsonSink {
             }
             _ => {}
         }
-    }
-
-    fn on_tools_changed(&self, change: &ToolsChange) {
-        let line = ToolsChangeLine::new(change, self.clock.now_ms(), &self.mask);
-        self.writer.enqueue_json(&line);
     }
 
     /// Writes an event of a call with its state.

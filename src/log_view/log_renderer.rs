@@ -341,15 +341,9 @@ fn server_end_label(end: &ServerEndRecord<'_>) -> Option<String> {
 
 // Formats the records of tools files that were read again.
 
-/// Formats a `tools_change`: `tools.yaml was read again: 1 tool added, 0 removed, 2 changed`.
+/// Formats a `tools_change`: `tools.yaml was read again`.
 fn tools_change_label(change: &ToolsChangeRecord) -> String {
-    format!(
-        "{} was read again: {} added, {} removed, {} changed",
-        change.tools.path,
-        format_count(change.added as u64, "tool"),
-        change.removed,
-        change.changed
-    )
+    format!("{} was read again", change.tools.path)
 }
 
 // Adds the records of calls to the tree, and shows the calls that have ended, in call order.

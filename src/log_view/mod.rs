@@ -18,6 +18,6 @@ pub(crate) use cost::CostCollector;
 pub(crate) use doubts::{DoubtCollector, doubt_notices};
 pub use log_renderer::LogRenderer;
 pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};
-pub(crate) use stats::{DurationSample, StatsCollector};
+pub(crate) use stats::StatsCollector;
 pub use table::TextLayout;
 pub(crate) use whole_call::WholeCallRenderer;

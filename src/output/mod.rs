@@ -2,11 +2,11 @@
 
 pub(crate) mod diagnostics;
 mod output_file;
+pub(crate) mod panics;
 mod printer;
 mod problem_report;
 mod stderr;
 pub(crate) mod stdout;
-pub(crate) mod trace;
 
 pub(crate) use output_file::{check_output_file, follow_links, replace_file};
 pub(crate) use printer::{AnswerPrinter, ClientOutput, DocumentWriter};

@@ -150,11 +150,6 @@ impl StderrWriter {
         MASK.get_or_init(|| mask.clone());
     }
 
-    /// Makes a message safe to print: masks secrets, and escapes control characters.
-    pub(crate) fn mask_and_escape(message: &str) -> String {
-        mask_and_escape(message)
-    }
-
     /// Prints the message of a panic.
     pub fn print_panic(message: &str) {
         Self::write_text(&format!("error: {}\n", mask_and_escape(message)));

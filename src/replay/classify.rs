@@ -101,8 +101,6 @@ impl RecordingReplayer {
             compare: accepted.tool.compare,
             ignored: [&accepted.tool.ignore, &self.settings.ignored],
             normalizers: [&accepted.tool.normalize, &self.settings.normalizers],
-            tolerance: self.settings.tolerance,
-            rename_ids: self.settings.rename_ids,
         };
         if self.are_both_empty(accepted, reply, actual) {
             return CaseResult::Matched;

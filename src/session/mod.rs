@@ -1,7 +1,6 @@
 //! What `run`, `call`, `replay`, and `serve` share: session log, signals, event sinks, and the runtime.
 
 mod describe;
-mod reload;
 mod run_session;
 mod runtime;
 pub(crate) mod signals;
@@ -9,7 +8,6 @@ mod sinks;
 
 pub(crate) use crate::commands::replay::report_files::ReportFileError;
 pub(crate) use describe::{DescribeWarningSink, SurveyReply, ToolDescriber, survey_servers};
-pub(crate) use reload::{ToolsInForce, describe_changes};
 pub(crate) use run_session::{CallSource, RunSession};
 #[cfg(feature = "nats")]
 pub(crate) use runtime::{build_runtime, set_up_calls};

@@ -62,7 +62,7 @@ impl RunSinks {
         });
         let watch = &settings.watch;
         let display = ProgressDisplay::open(watch.progress, context, jobs, mask, &clock);
-        let mut summary = RunSummary::new(clock, &setup.tools, jobs);
+        let mut summary = RunSummary::new(clock, &setup.tools);
         summary.name_calls(settings.named_calls());
         Ok(Self {
             otlp: otlp.transpose()?,

@@ -12,7 +12,6 @@ use indicatif::{ProgressState, ProgressStyle};
 
 use crate::output::kind_style;
 use crate::output::with_ascii_symbols;
-use crate::terminal::call_caption::CallPace;
 use toolq_core::text::{format_duration, paint};
 use toolq_core::types::OutcomeKind;
 
@@ -51,49 +50,24 @@ impl BarOptions {
             .progress_chars(if self.is_unicode { "━╸─" } else { "=>-" })
     }
 
-    pub(crate) fn row_style(self, pace: Option<CallPace>) -> ProgressStyle {
-        let pace = pace.filter(|_| self.gauge_columns() > 0);
+    pub(crate) fn row_style(self) -> ProgressStyle {
         let spinner = self.cyan("{spinner}");
-        let (gauge, time) = match pace {
-            Some(_) => (
-                self.cyan(" {gauge}"),
-                self.dim(&format!("{{took:>{GAUGE_LABEL_COLUMNS}}}")),
-            ),
-            None => (
-                String::new(),
-                self.dim(&format!("{{took:>{TIME_COLUMNS}}}")),
-            ),
+        let time = self.dim(&format!("{{took:>{TIME_COLUMNS}}}"));
+        let style = parse_style(&format!("{spinner} {{wide_msg}} {time}"));
+        // The elapsed whole seconds, or nothing during the first second.
+        let write_time = |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let seconds = state.elapsed().as_secs();
+            if seconds > 0 {
+                // Writing to a buffer can't fail.
+                let _ = out.write_str(&format_duration(Duration::from_secs(seconds)));
+            }
         };
-        let style = parse_style(&format!("{spinner} {{wide_msg}}{gauge} {time}"));
-        let write_gauge = move |state: &ProgressState, out: &mut dyn fmt::Write| {
-            // Like the time, it isn't shown during the first second.
-            let elapsed = state.elapsed();
-            let pace = pace.filter(|_| elapsed.as_secs() > 0);
-            let gauge = pace.map(|pace| pace.draw(elapsed, GAUGE_COLUMNS, self.is_unicode));
-            // Writing to a buffer can't fail.
-            let _ = write!(out, "{:GAUGE_COLUMNS$}", gauge.unwrap_or_default());
-        };
-        let write_time = move |state: &ProgressState, out: &mut dyn fmt::Write| {
-            write_elapsed(state.elapsed(), pace, out);
-        };
-        let style = style
-            .with_key("took", write_time)
-            .with_key("gauge", write_gauge);
+        let style = style.with_key("took", write_time);
         if self.is_unicode {
             style
         } else {
             style.tick_chars("|/-\\ ")
         }
-    }
-}
-
-/// Writes the elapsed whole seconds and what the gauge beside them shows, or nothing during the first second.
-fn write_elapsed(elapsed: Duration, pace: Option<CallPace>, out: &mut dyn fmt::Write) {
-    let seconds = elapsed.as_secs();
-    if seconds > 0 {
-        let alone = || format_duration(Duration::from_secs(seconds));
-        // Writing to a buffer can't fail.
-        let _ = out.write_str(&pace.map_or_else(alone, |pace| pace.label(elapsed)));
     }
 }
 
@@ -114,12 +88,8 @@ const MIN_INPUT_COLUMNS: usize = 8;
 const MAX_INPUT_COLUMNS: usize = 40;
 /// Columns of a row that aren't text: the spinner, the time, and the gaps.
 const ROW_OVERHEAD_COLUMNS: usize = 4 + TIME_COLUMNS;
-/// Width of the time of a row, with what the gauge beside it is a part of, if it has one: `12s of at most 30s`.
+/// Width of the time of a row.
 const TIME_COLUMNS: usize = 7;
-const GAUGE_LABEL_COLUMNS: usize = 18;
-/// Width of the gauge of a row, and of the narrowest terminal that has one.
-const GAUGE_COLUMNS: usize = 10;
-const MIN_GAUGE_TERMINAL: usize = 70;
 
 /// How progress bars look.
 #[derive(Debug, Clone, Copy)]
@@ -145,24 +115,14 @@ impl BarOptions {
         usize::from((self.terminal_size)().1 / 2).clamp(MIN_ROWS, MAX_ROWS)
     }
 
-    /// Returns the width of the text of a row, which may have a gauge.
-    pub(super) fn text_columns(self, has_gauge: bool) -> usize {
-        let gauge = if has_gauge { self.gauge_columns() } else { 0 };
-        self.columns().saturating_sub(ROW_OVERHEAD_COLUMNS + gauge)
+    /// Returns the width of the text of a row.
+    pub(super) fn text_columns(self) -> usize {
+        self.columns().saturating_sub(ROW_OVERHEAD_COLUMNS)
     }
 
     /// Returns the maximum width of an input in a row, which leaves room for its status.
     pub(super) fn input_columns(self) -> usize {
         (self.columns() / 4).clamp(MIN_INPUT_COLUMNS, MAX_INPUT_COLUMNS)
-    }
-
-    /// Returns how much wider the gauge of a row makes it, with its gap and its label. A narrow terminal has no room for one.
-    fn gauge_columns(self) -> usize {
-        if self.columns() < MIN_GAUGE_TERMINAL {
-            0
-        } else {
-            1 + GAUGE_COLUMNS + GAUGE_LABEL_COLUMNS - TIME_COLUMNS
-        }
     }
 
     /// Returns a text of toolq with symbols that the terminal can show.

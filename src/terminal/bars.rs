@@ -153,8 +153,7 @@ impl ProgressBars {
     /// Adds a row about something that isn't a call, such as a server.
     fn add_named_row(&self, key: RowKey, name: &str, label: &str) {
         let name = short_name(name, &self.mask);
-        self.screen
-            .add_row(key, None, &format!("{name}: {label}"), None);
+        self.screen.add_row(key, None, &format!("{name}: {label}"));
     }
 }
 
@@ -209,7 +208,7 @@ impl ProgressBars {
         let text = format!("{name}: {tip}");
         let key = row_key(call);
         if self.arriving.insert(key.clone()) {
-            self.screen.add_row(key, None, &text, None);
+            self.screen.add_row(key, None, &text);
         } else {
             self.screen.set_text(&key, &text);
         }
@@ -227,8 +226,7 @@ impl ProgressBars {
         {
             let text = known.with_label(&mask_and_escape(&label, &self.mask));
             let parent = call.parent.as_deref().map(row_key);
-            self.screen
-                .add_row(key.clone(), parent.as_ref(), &text, None);
+            self.screen.add_row(key.clone(), parent.as_ref(), &text);
             self.arriving.insert(key);
         }
     }
@@ -241,7 +239,7 @@ impl ProgressBars {
         if let Some(known) = self.calls.get(&row_key(call)) {
             let parent = call.parent.as_deref().map(row_key);
             self.screen
-                .add_row(row_key(call), parent.as_ref(), &known.text(), known.pace);
+                .add_row(row_key(call), parent.as_ref(), &known.text());
         }
     }
 

@@ -15,7 +15,7 @@ use toolq_core::json::{Input, join_json_lines};
 use toolq_core::schedule::StartWait;
 use toolq_core::text::{format_duration, truncate_to_columns};
 use toolq_core::types::{
-    Call, CallEnding, CallRef, CallRequest, CheckedCall, Event, Outcome, Template, Tool, Verdict,
+    Call, CallEnding, CallRef, CallRequest, CheckedCall, Event, Outcome, Template, Tool,
 };
 
 /// Maximum width of a name in a row, to leave room for its status.
@@ -35,8 +35,6 @@ pub(super) struct CallCaption {
     options: BarOptions,
     /// The command line that repeats it.
     pub(super) repeat: Option<CallRepeat>,
-    /// How long it may be expected to take.
-    pub(super) pace: Option<CallPace>,
     /// The progress of an agent: `turn 1 of at most 3`.
     pub(super) turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
@@ -64,7 +62,6 @@ impl CallCaption {
             input: (tip.is_none()).then(|| short_input(checked, mask, MAX_INPUT_COLUMNS)),
             options,
             repeat: repeat.and_then(|repeat| repeat.repeat_of(checked.request(), mask)),
-            pace: CallPace::of(checked),
             turn: None,
             tip,
             progress: None,
@@ -92,7 +89,7 @@ impl CallCaption {
         let Some(input) = self.input.as_deref().filter(|input| !input.is_empty()) else {
             return short;
         };
-        let room = self.options.text_columns(self.pace.is_some());
+        let room = self.options.text_columns();
         let input_room = if details.is_empty() {
             MAX_INPUT_COLUMNS
         } else {
@@ -125,59 +122,6 @@ pub(super) fn agent_turn_label(call: &CallRef, agent: &str, turn: u64, max_turns
         label
     } else {
         format!("{agent}, {label}")
-    }
-}
-
-// How far a running call is, by its tool's estimate and timeout.
-
-/// How long a call is expected to take, and how long it may.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CallPace {
-    estimate: Option<Duration>,
-    timeout: Duration,
-}
-
-impl CallPace {
-    /// Returns `None` for a call that won't run.
-    pub(crate) fn of(checked: &CheckedCall) -> Option<Self> {
-        let Verdict::Accepted(accepted) = &checked.verdict else {
-            return None;
-        };
-        Some(Self {
-            estimate: accepted.tool.estimate,
-            timeout: accepted.tool.timeout.after,
-        })
-    }
-
-    /// Returns the estimate, until it has passed.
-    fn estimate_at(self, elapsed: Duration) -> Option<Duration> {
-        self.estimate.filter(|estimate| elapsed <= *estimate)
-    }
-
-    /// Says what the gauge shows, in whole seconds: `2s of about 4s`, or `5s of at most 30s` without an estimate or after it.
-    pub(crate) fn label(self, elapsed: Duration) -> String {
-        let passed = format_duration(Duration::from_secs(elapsed.as_secs()));
-        match self.estimate_at(elapsed) {
-            Some(estimate) => format!("{passed} of about {}", format_duration(estimate)),
-            None => format!("{passed} of at most {}", format_duration(self.timeout)),
-        }
-    }
-
-    /// Draws a bar of `columns` columns. It shows how much of the estimate has passed or, without an estimate or after it,
-    /// how much of the timeout.
-    pub(crate) fn draw(self, elapsed: Duration, columns: usize, is_unicode: bool) -> String {
-        let estimate = self.estimate_at(elapsed);
-        let whole = estimate.unwrap_or(self.timeout).as_millis().max(1);
-        let filled = elapsed.as_millis() * columns as u128 / whole;
-        let filled = usize::try_from(filled).unwrap_or(columns).min(columns);
-        // Beyond the estimate, the scale is another one, and so are the characters.
-        let (full, empty) = match (is_unicode, estimate.is_some()) {
-            (true, true) => ("━", "─"),
-            (true, false) => ("╍", "┄"),
-            (false, true) => ("=", "-"),
-            (false, false) => ("#", "."),
-        };
-        format!("{}{}", full.repeat(filled), empty.repeat(columns - filled))
     }
 }
 
@@ -362,39 +306,6 @@ pub(crate) fn retry_label(event: &Event<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn the_timeout_counts_after_the_estimate() {
-        let seconds = Duration::from_secs;
-        let draw = |estimate: Option<u64>, elapsed| {
-            let pace = CallPace {
-                estimate: estimate.map(seconds),
-                timeout: seconds(100),
-            };
-            pace.draw(seconds(elapsed), 4, false)
-        };
-        assert_eq!(draw(Some(8), 0), "----");
-        assert_eq!(draw(Some(8), 4), "==--");
-        assert_eq!(draw(Some(8), 8), "====");
-        assert_eq!(draw(Some(8), 50), "##..");
-        assert_eq!(draw(None, 25), "#...");
-        assert_eq!(draw(None, 900), "####");
-        let label = |estimate: Option<u64>, elapsed| {
-            let pace = CallPace {
-                estimate: estimate.map(seconds),
-                timeout: seconds(100),
-            };
-            pace.label(seconds(elapsed))
-        };
-        assert_eq!(label(Some(8), 4), "4s of about 8s");
-        assert_eq!(label(Some(8), 9), "9s of at most 1m 40s");
-        assert_eq!(label(None, 4), "4s of at most 1m 40s");
-    }
-}
-
-#[cfg(test)]
-mod labels_tests {
     use super::*;
 
     use toolq_core::types::{StatusTemplates, TemplatePart, Tool};

@@ -7,7 +7,6 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
 use crate::output::StderrTerminal;
 use crate::terminal::bar_styles::{BarOptions, Footer};
-use crate::terminal::call_caption::CallPace;
 use crate::terminal::{MAX_FRAMES_PER_SECOND, RowKey};
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::OutcomeKind;
@@ -34,7 +33,6 @@ struct ProgressRow {
     depth: usize,
     text: String,
     started_at: Instant,
-    pace: Option<CallPace>,
     /// `None` if the screen had no room for it.
     bar: Option<ProgressBar>,
 }
@@ -112,13 +110,7 @@ impl ProgressScreen {
 
     /// Adds a row, below that of the `parent` agent if there is one. Does nothing if the call already has a row from an
     /// earlier attempt.
-    pub(super) fn add_row(
-        &self,
-        key: RowKey,
-        parent: Option<&RowKey>,
-        text: &str,
-        pace: Option<CallPace>,
-    ) {
+    pub(super) fn add_row(&self, key: RowKey, parent: Option<&RowKey>, text: &str) {
         let mut rows = self.lock_rows();
         if rows.iter().any(|row| row.key == key) {
             return;
@@ -138,7 +130,6 @@ impl ProgressScreen {
             depth,
             text: self.options.tree_prefix(depth) + text,
             started_at: Instant::now(),
-            pace,
             bar: None,
         };
         rows.insert(index, row);
@@ -201,7 +192,7 @@ impl ProgressScreen {
                 return;
             };
             let bar = ProgressBar::new_spinner()
-                .with_style(self.options.row_style(row.pace))
+                .with_style(self.options.row_style())
                 .with_elapsed(row.started_at.elapsed())
                 .with_message(self.truncate_to_row(row));
             let bar_before = before.iter().rev().find_map(|row| row.bar.as_ref());
@@ -220,7 +211,7 @@ impl ProgressScreen {
 
     /// Truncates the text to the width of a row.
     fn truncate_to_row(&self, row: &ProgressRow) -> String {
-        let columns = self.options.text_columns(row.pace.is_some());
+        let columns = self.options.text_columns();
         let text = truncate_to_columns(&row.text, columns);
         self.options.own_symbols(text.into_owned())
     }

@@ -1,15 +1,12 @@
 //! The one-line summary at the end of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::Exit;
 use crate::terminal::failure_list::{OutcomeTally, calls_label};
 use toolq_core::os::Clock;
-use toolq_core::plan::TurnEstimator;
 use toolq_core::text::{escape, format_count, format_duration, format_time, truncate_to_columns};
 use toolq_core::types::{
     CallRef, EmitError, Event, EventSink, Outcome, PicoUsd, PriceTable, ReportedUsage,
@@ -31,8 +28,6 @@ pub struct RunSummary {
     /// Number of errors by status, among the calls of the input.
     errors: BTreeMap<Status, usize>,
     agents: AgentTotals,
-    /// `None` if no tool has an estimate.
-    planned: Option<PlannedDurationMeter>,
     /// Number of calls with more than one attempt.
     retried: usize,
     /// Number of calls whose input was coerced.
@@ -56,9 +51,8 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Creates an empty summary of a run in which at most `jobs` calls run at once. `tools` say what agents cost, and how long
-    /// calls should take.
-    pub fn new(clock: Clock, tools: &Arc<ToolsConfig>, jobs: NonZeroUsize) -> Self {
+    /// Creates an empty summary of a run. `tools` say what agents cost.
+    pub fn new(clock: Clock, tools: &ToolsConfig) -> Self {
         Self {
             clock,
             calls: 0,
@@ -68,7 +62,6 @@ impl RunSummary {
             succeeded: 0,
             errors: BTreeMap::new(),
             agents: AgentTotals::new(tools.prices.clone()),
-            planned: PlannedDurationMeter::new(tools, jobs),
             retried: 0,
             coerced: 0,
             defaulted: 0,
@@ -134,8 +127,8 @@ impl RunSummary {
         })
     }
 
-    /// Formats the summary: `8 calls, and 4 of agents, in 3 batches: 10 ok, 1 failed (timeout), 1 rejected (unknown tool); took 4s
-    /// (estimated 3s), 8s if run one after another`.
+    /// Formats the summary: `8 calls, and 4 of agents, in 3 batches: 10 ok, 1 failed (timeout), 1 rejected (unknown tool); took 4s,
+    /// 8s if run one after another`.
     pub fn text(&self) -> String {
         if self.calls == 0 {
             return "no calls".to_owned();
@@ -178,7 +171,7 @@ impl RunSummary {
         format!("{calls}{batches}: {labels}{remarks}{agents}{durations}")
     }
 
-    /// Formats how long the run took, should have taken, and would take without parallel calls.
+    /// Formats how long the run took, and would take without parallel calls.
     fn durations_label(&self, is_unfinished: bool) -> String {
         let (first, last) = self.span_ms.unwrap_or_default();
         // Calls without a result ran until now.
@@ -188,8 +181,6 @@ impl RunSummary {
             last
         };
         let took = Duration::from_millis(last.saturating_sub(first));
-        let planned = self.planned.as_ref().and_then(PlannedDurationMeter::label);
-        let planned = planned.map_or_else(String::new, |planned| format!(" ({planned})"));
         let (took_text, serial) = (format_duration(took), format_duration(self.serial_duration));
         // It says something only where calls ran beside each other.
         let serial = if self.serial_duration > took && serial != took_text {
@@ -197,14 +188,11 @@ impl RunSummary {
         } else {
             String::new()
         };
-        format!("took {took_text}{planned}{serial}")
+        format!("took {took_text}{serial}")
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
         self.agents.handle_event(event);
-        if let Some(planned) = &mut self.planned {
-            planned.handle_event(event);
-        }
         if let Event::Finished {
             call,
             outcome,
@@ -402,78 +390,5 @@ impl MemoryNote {
         let named = self.named.join(", ");
         let ran = ran.unwrap_or_default();
         (self.count > 0).then(|| format!("{calls} from memory: {named}{more}{ran}"))
-    }
-}
-
-// How long a run should have taken, by the estimates of its tools.
-
-/// Adds up what plans of a run's turns would say, while their calls arrive.
-struct PlannedDurationMeter {
-    tools: Arc<ToolsConfig>,
-    jobs: NonZeroUsize,
-    /// The turn whose calls arrive.
-    turn: Option<TurnEstimator>,
-    /// Of the turns before it.
-    total: Duration,
-    has_estimate: bool,
-    has_unknown: bool,
-    /// Two turns ran at the same time. No plan is about that.
-    turns_overlap: bool,
-}
-
-impl PlannedDurationMeter {
-    /// Returns `None` if no tool has an estimate.
-    pub(super) fn new(tools: &Arc<ToolsConfig>, jobs: NonZeroUsize) -> Option<Self> {
-        let has_estimates = tools.tools.iter().any(|tool| tool.estimate.is_some());
-        has_estimates.then(|| Self {
-            tools: Arc::clone(tools),
-            jobs,
-            turn: None,
-            total: Duration::ZERO,
-            has_estimate: false,
-            has_unknown: false,
-            turns_overlap: false,
-        })
-    }
-
-    /// Takes note of an event. What agents do is a part of their calls.
-    pub(super) fn handle_event(&mut self, event: &Event<'_>) {
-        match event {
-            Event::TurnStarted { parent: None, .. } => {
-                self.turns_overlap |= self.turn.is_some();
-                self.turn = Some(TurnEstimator::default());
-            }
-            Event::Queued {
-                checked,
-                batch: Some(_),
-            } if checked.call.parent.is_none() => {
-                if let Verdict::Accepted(accepted) = &checked.verdict
-                    && let Some(turn) = &mut self.turn
-                {
-                    turn.add(accepted, &self.tools);
-                    let estimate = accepted.tool.estimate;
-                    self.has_estimate |= estimate.is_some();
-                    self.has_unknown |= estimate.is_none();
-                }
-            }
-            Event::QueueDrained { .. } => {
-                let turn = self.turn.take().unwrap_or_default();
-                self.total += turn.estimate(self.jobs).planned;
-            }
-            _ => {}
-        }
-    }
-
-    /// Formats the time as `estimated 4s`, or `estimated at least 4s` if a call has no estimate. `None` if there is no such
-    /// time, or as long as a turn isn't over.
-    pub(super) fn label(&self) -> Option<String> {
-        if self.turns_overlap || !self.has_estimate || self.turn.is_some() {
-            return None;
-        }
-        let at_least = if self.has_unknown { "at least " } else { "" };
-        Some(format!(
-            "estimated {at_least}{}",
-            format_duration(self.total)
-        ))
     }
 }

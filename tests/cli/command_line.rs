@@ -377,31 +377,6 @@ fn tools_can_be_listed_for_people_and_programs() {
     assert_eq!(ran.json()[0], expected);
 }
 
-/// The median of each tool that the log has; the others keep what tools.yaml says.
-#[test]
-fn a_plan_takes_its_estimates_from_a_log() {
-    let tools = "version: 1\ntools:\n  nap: {input_schema: {type: object}, effect: read, command: [sleep, \"0.2\"]}\n  look: {input_schema: {type: object}, effect: read, estimate: 2s, command: [\"true\"]}\n";
-    let calls = r#"[{"type":"tool_use","id":"a","name":"nap","input":{}},{"type":"tool_use","id":"b","name":"look","input":{}}]"#;
-    let script = r#"
-        "$TOOLQ" call nap --log log.jsonl '{}' > /dev/null
-        "$TOOLQ" plan --format json --estimates log.jsonl calls.json
-    "#;
-    let ran = CliSandbox::new()
-        .tools(tools)
-        .file("calls.json", calls)
-        .run_shell(script)
-        .assert_exit(0);
-    let plan = ran.json();
-    let estimates = &plan["batches"][0]["calls"];
-    let nap = estimates[0]["estimate_ms"].as_u64().unwrap();
-    assert!((200..60_000).contains(&nap), "{plan}");
-    assert_eq!(estimates[1]["estimate_ms"], 2_000);
-    let note = "note: estimates of 1 tool are the medians of 1 call in log.jsonl";
-    assert!(ran.stderr.contains(note), "{}", ran.stderr);
-    let both = ["plan", "--estimates", "log.jsonl", "--out", "plan.json"];
-    CliSandbox::new().tools(tools).run(&both).assert_exit(2);
-}
-
 /// Calls that neither run nor are rejected are in a plan of every format: a call that was sent twice, and one that nobody waits for.
 #[test]
 fn every_plan_has_the_calls_that_do_not_run() {

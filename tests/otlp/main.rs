@@ -5,7 +5,6 @@
     reason = "a failing unwrap is what a test should fail on"
 )]
 
-mod clients;
 mod content;
 mod failing_receivers;
 mod metrics;

@@ -13,9 +13,7 @@ use crate::support::waiting::wait_until;
 fn running_turn(sandbox: &QueueSandbox) -> String {
     let mut turn = None;
     wait_until("a worker says what it runs", || {
-        turn = sandbox.status()["workers"][0]["turn"]
-            .as_str()
-            .map(str::to_owned);
+        turn = sandbox.status()["turns"][0].as_str().map(str::to_owned);
         turn.is_some()
     });
     turn.unwrap()

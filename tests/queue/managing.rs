@@ -5,7 +5,6 @@ use tempfile::TempDir;
 
 use crate::nats_server::NatsServer;
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
-use crate::support::waiting::wait_until;
 
 #[test]
 fn the_status_counts_what_waits() {
@@ -19,7 +18,7 @@ fn the_status_counts_what_waits() {
         .assert_exit(0)
         .stdout;
     assert!(before.contains("waiting      2\n"), "{before}");
-    assert!(before.contains("workers      0, 0.0 turns/s\n"), "{before}");
+    assert!(before.contains("running      0\n"), "{before}");
     sandbox
         .start_worker(&["--until-empty"])
         .wait()
@@ -54,10 +53,11 @@ fn a_status_that_gets_no_answer_changes_no_setting() {
     let (all, some) = (login("all"), login("some"));
     let ack_wait = ["--nats", &all, "--ack-wait"];
     let worker = sandbox.start_worker(&[&ack_wait[..], &["10m"]].concat());
-    wait_until("the worker runs", || {
-        let status = sandbox.run(&["queue", "status", QUEUE, "--nats", &all]);
-        status.stdout.contains("workers      1,")
-    });
+    sandbox.write_turns("in.jsonl", &[("write", "a")]);
+    sandbox
+        .run(&["queue", "submit", QUEUE, "in.jsonl", "--nats", &all])
+        .assert_exit(0);
+    sandbox.wait_for_effects(1);
     let unanswered = sandbox.run(&["queue", "status", QUEUE, "--nats", &some]);
     let unanswered = unanswered.assert_exit(4);
     let why = "the consumer of the queue jobs can't be opened";
@@ -79,14 +79,15 @@ fn a_worker_that_starts_beside_another_keeps_the_lease_of_the_other() {
             sandbox.start_worker(&["--ack-wait", "10m"]),
             sandbox.start_worker(&[]),
         ];
-        wait_until("both workers run", || {
-            let status = sandbox.run(&["queue", "status", QUEUE]);
-            status.stdout.contains("workers      2,")
-        });
+        sandbox.write_turns("in.jsonl", &[("slow_write", "a"), ("slow_write", "b")]);
+        sandbox.submit("in.jsonl");
+        // Each has a turn then.
+        sandbox.wait_for_effects(2);
         let refused = sandbox.run(&["queue", "work", QUEUE, "--ack-wait", "3s"]);
         let refused = refused.assert_exit(2);
         let kept = "can't be shorter than the 10m of the queue";
         assert!(refused.stderr.contains(kept), "{}", refused.stderr);
+        sandbox.go();
         for worker in workers {
             worker.end(Signal::TERM);
         }

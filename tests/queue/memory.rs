@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use crate::queue_sandbox::{QUEUE, QueueSandbox};
+use crate::queue_sandbox::{QueueProcess, QueueSandbox};
 use crate::support::waiting::wait_until;
 
 /// Each result is a quarter of a mebibyte, so that it shows if results are kept.
@@ -27,17 +25,13 @@ fn submit_turns(sandbox: &QueueSandbox, name: &str, count: usize) {
     sandbox.submit(name);
 }
 
-/// Waits until a worker has answered this many turns, and returns how much memory it holds.
-fn memory_after(sandbox: &QueueSandbox, turns: usize) -> u64 {
-    let mut pid = 0;
+/// Waits until the worker has answered all turns, and returns how much memory it holds.
+fn memory_after(sandbox: &QueueSandbox, worker: &QueueProcess) -> u64 {
     wait_until("the turns are answered", || {
-        let status = sandbox.run(&["queue", "status", QUEUE, "--format", "json"]);
-        let status: Value = serde_json::from_str(&status.assert_exit(0).stdout).unwrap();
-        let worker = &status["workers"][0];
-        pid = worker["pid"].as_u64().unwrap_or_default();
-        worker["answered"].as_u64() == Some(turns as u64)
+        let status = sandbox.status();
+        status["waiting"] == 0 && status["running"] == 0
     });
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", worker.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
     kilobytes.unwrap().parse().unwrap()
@@ -53,9 +47,9 @@ fn a_worker_holds_no_more_after_many_turns() {
     sandbox.write("large", &"x".repeat(RESULT_BYTES));
     let worker = sandbox.start_worker(&[]);
     submit_turns(&sandbox, "first", FIRST_TURNS);
-    let before = memory_after(&sandbox, FIRST_TURNS);
+    let before = memory_after(&sandbox, &worker);
     submit_turns(&sandbox, "more", MORE_TURNS);
-    let after = memory_after(&sandbox, FIRST_TURNS + MORE_TURNS);
+    let after = memory_after(&sandbox, &worker);
     worker.end(Signal::TERM);
     assert!(
         after < before + MAX_GROWTH_KB,

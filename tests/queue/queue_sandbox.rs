@@ -225,8 +225,12 @@ fn result_of(answer: &Value) -> &Value {
 pub struct QueueProcess(Option<Child>);
 
 impl QueueProcess {
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
     pub fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.0.as_ref().unwrap().id()).unwrap();
+        let id = i32::try_from(self.id()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 

@@ -60,19 +60,6 @@ impl SpanBuilder {
         self.trace.is_sampled()
     }
 
-    /// Returns whether the trace that a call belongs to is sampled. The program that began the trace decides that.
-    pub(crate) fn is_call_sampled(&self, call: &TracedCall) -> bool {
-        self.trace_of(call).is_sampled()
-    }
-
-    /// Returns the trace that a call belongs to.
-    fn trace_of(&self, call: &TracedCall) -> Cow<'_, TraceContext> {
-        match &call.traceparent {
-            Some(parent) => Cow::Owned(self.trace.of_turn(parent)),
-            None => Cow::Borrowed(&self.trace),
-        }
-    }
-
     /// Returns the span of a session, within which those of its calls are.
     pub(crate) fn session_span(&self, session: &EndedSession) -> SpanData {
         let code = session.exit_code;
@@ -82,19 +69,16 @@ impl SpanBuilder {
         ];
         let error = (code != 0).then(|| format!("exit {code}"));
         let remote_parent = self.trace.parent_span_id();
-        let span = self.span(
-            &self.trace,
-            SpanFacts {
-                id: self.trace.session_span_id(),
-                parent: remote_parent.unwrap_or(0),
-                kind: SpanKind::Internal,
-                name: SCOPE_NAME.to_owned(),
-                started_ms: session.started_ms,
-                ended_ms: session.ended_ms,
-                error,
-                attributes,
-            },
-        );
+        let span = self.span(SpanFacts {
+            id: self.trace.session_span_id(),
+            parent: remote_parent.unwrap_or(0),
+            kind: SpanKind::Internal,
+            name: SCOPE_NAME.to_owned(),
+            started_ms: session.started_ms,
+            ended_ms: session.ended_ms,
+            error,
+            attributes,
+        });
         SpanData {
             parent_span_is_remote: remote_parent.is_some(),
             ..span
@@ -104,7 +88,7 @@ impl SpanBuilder {
     /// Returns the span of a call that ended in the session, and that of the agent that worked on it, if one did.
     pub(crate) fn call_spans(&self, call: &TracedCall, end: &TracedEnd) -> Vec<SpanData> {
         let first = call.started_ms();
-        let trace = self.trace_of(call);
+        let trace = &self.trace;
         let facts = SpanFacts {
             id: trace.call_span_id(&call.path),
             parent: trace.parent_of_call(&call.path),
@@ -118,8 +102,7 @@ impl SpanBuilder {
         };
         let agent = end.agent.as_ref();
         let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
-        let mut span = self.span(&trace, facts);
-        span.parent_span_is_remote = call.traceparent.is_some() && call.path.len() == 1;
+        let mut span = self.span(facts);
         let failures = call
             .attempts
             .iter()
@@ -159,7 +142,8 @@ impl SpanBuilder {
     }
 
     /// Returns a span of this trace.
-    pub(crate) fn span(&self, trace: &TraceContext, mut facts: SpanFacts) -> SpanData {
+    pub(crate) fn span(&self, mut facts: SpanFacts) -> SpanData {
+        let trace = &self.trace;
         // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
         let state: Option<TraceState> = trace.tracestate().and_then(|state| state.parse().ok());
         let status = match facts.error {
@@ -214,23 +198,20 @@ impl SpanBuilder {
         attributes.extend(optional(RESPONSE_MODEL, &response.model));
         attributes.extend(optional(RESPONSE_ID, &response.message_id));
         attributes.extend(usage_attributes(&response.usage));
-        let trace = self.trace_of(call);
-        self.span(
-            &trace,
-            SpanFacts {
-                id: trace.response_span_id(&call.path, response.turn),
-                parent: trace.agent_span_id(&call.path),
-                kind: SpanKind::Client,
-                name: match &response.model {
-                    Some(model) => format!("chat {model}"),
-                    None => "chat".to_owned(),
-                },
-                started_ms: before.max().unwrap_or(response.at_ms),
-                ended_ms: response.at_ms,
-                error: None,
-                attributes,
+        let trace = &self.trace;
+        self.span(SpanFacts {
+            id: trace.response_span_id(&call.path, response.turn),
+            parent: trace.agent_span_id(&call.path),
+            kind: SpanKind::Client,
+            name: match &response.model {
+                Some(model) => format!("chat {model}"),
+                None => "chat".to_owned(),
             },
-        )
+            started_ms: before.max().unwrap_or(response.at_ms),
+            ended_ms: response.at_ms,
+            error: None,
+            attributes,
+        })
     }
 
     /// Returns the span of the agent that worked on a call, whose own span has these facts.
@@ -246,20 +227,17 @@ impl SpanBuilder {
         let provider = call.provider.clone();
         attributes.extend(provider.map(|name| text(PROVIDER, name)));
         attributes.extend(usage_attributes(&sum));
-        let trace = self.trace_of(call);
-        self.span(
-            &trace,
-            SpanFacts {
-                id: trace.agent_span_id(&call.path),
-                parent: facts.id,
-                kind: SpanKind::Internal,
-                name: format!("invoke_agent {}", usage.agent_name),
-                started_ms: facts.started_ms,
-                ended_ms: facts.ended_ms,
-                error: facts.error.clone(),
-                attributes,
-            },
-        )
+        let trace = &self.trace;
+        self.span(SpanFacts {
+            id: trace.agent_span_id(&call.path),
+            parent: facts.id,
+            kind: SpanKind::Internal,
+            name: format!("invoke_agent {}", usage.agent_name),
+            started_ms: facts.started_ms,
+            ended_ms: facts.ended_ms,
+            error: facts.error.clone(),
+            attributes,
+        })
     }
 }
 

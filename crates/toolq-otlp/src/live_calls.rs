@@ -10,7 +10,7 @@ use toolq_core::json::expect_json;
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallPath, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    ModelResponse, Outcome, ReportedUsage, Status, Traceparent, TurnOrigin, Verdict,
+    ModelResponse, Outcome, ReportedUsage, Status, Verdict,
 };
 
 /// A call, without secrets. Times are in milliseconds since 1970.
@@ -19,8 +19,6 @@ pub(crate) struct TracedCall {
     pub(crate) tool_use_id: String,
     pub(crate) tool_name: String,
     pub(crate) path: CallPath,
-    /// The parent span that the request for its turn named, if any.
-    pub(crate) traceparent: Option<Traceparent>,
     /// `None` for a call that wasn't going to run.
     pub(crate) batch: Option<usize>,
     /// The input as JSON; empty unless content is captured.
@@ -85,8 +83,6 @@ pub(crate) struct LiveCalls {
     /// Inputs and results are kept.
     captures_content: bool,
     calls: HashMap<CallKey, TracedCall>,
-    /// The parent spans that the requests for turns of the input named, by turn.
-    traceparents: HashMap<usize, Traceparent>,
 }
 
 impl LiveCalls {
@@ -95,32 +91,16 @@ impl LiveCalls {
             mask,
             captures_content,
             calls: HashMap::new(),
-            traceparents: HashMap::new(),
         }
-    }
-
-    /// Notes where a turn of the input comes from.
-    pub(crate) fn begin_turn(&mut self, turn: usize, origin: &TurnOrigin) {
-        if let Some(parent) = &origin.traceparent {
-            self.traceparents.insert(turn, parent.clone());
-        }
-    }
-
-    /// Forgets where a turn came from, as all of its calls have ended.
-    pub(crate) fn end_turn(&mut self, turn: usize) {
-        self.traceparents.remove(&turn);
     }
 
     /// Adds a call that was queued or rejected.
     pub(crate) fn add(&mut self, checked: &CheckedCall, batch: Option<usize>, at_ms: u64) {
         let call = CallRef::new(&checked.call, batch);
-        let path = call.path();
-        let root = path.last().map_or(0, |(turn, _)| *turn);
         let traced = TracedCall {
             tool_use_id: self.mask.apply(&call.tool_use_id).into_owned(),
             tool_name: self.mask.apply(&call.tool_name).into_owned(),
-            path,
-            traceparent: self.traceparents.get(&root).cloned(),
+            path: call.path(),
             batch,
             input: self.input_text(checked),
             requested_ms: at_ms,

@@ -123,12 +123,6 @@ impl OtlpSink {
     /// Returns the spans that end with an event.
     fn handle_event(&mut self, event: &Event<'_>, at_ms: u64) -> Vec<SpanData> {
         match event {
-            Event::TurnStarted {
-                turn,
-                parent: None,
-                origin,
-            } => self.calls.begin_turn(*turn, origin),
-            Event::QueueDrained { turn } => self.calls.end_turn(*turn),
             Event::Queued { checked, batch } => self.calls.add(checked, *batch, at_ms),
             Event::Started { call, .. } => self.calls.start(call, at_ms),
             Event::Retrying { call, outcome, .. } => {
@@ -146,7 +140,7 @@ impl OtlpSink {
                     return Vec::new();
                 };
                 let span = || spans.response_span(call, &response);
-                return spans.is_call_sampled(call).then(span).into_iter().collect();
+                return spans.is_sampled().then(span).into_iter().collect();
             }
             Event::Finished {
                 call,
@@ -164,7 +158,7 @@ impl OtlpSink {
                 if let Some(metrics) = &self.outlet.metrics {
                     metrics.record(&call, &end);
                 }
-                if spans.is_call_sampled(&call) {
+                if spans.is_sampled() {
                     return spans.call_spans(&call, &end);
                 }
             }

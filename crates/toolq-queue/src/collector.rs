@@ -414,12 +414,8 @@ async fn ask_again_if_forgotten(
     if last.sequence > handed_out {
         return Ok(false);
     }
-    let workers = call_roll(client, &queue.name).await?;
-    let short = turn.short();
-    if workers
-        .iter()
-        .any(|worker| worker.turn.as_ref() == Some(&short))
-    {
+    let taken = call_roll(client, &queue.name).await?;
+    if taken.contains(&turn.short()) {
         return Ok(false);
     }
     let mut headers = HeaderMap::new();

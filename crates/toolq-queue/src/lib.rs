@@ -22,6 +22,7 @@
 mod collector;
 mod connection;
 mod large_bodies;
+mod lease;
 mod names;
 mod presence;
 mod record_publisher;

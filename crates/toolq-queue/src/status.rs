@@ -1,15 +1,13 @@
 //! What is known of a queue.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
-use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use serde::Serialize;
 
 use crate::connection::QueueSession;
-use crate::presence::{WorkerReport, call_roll};
+use crate::presence::call_roll;
 use crate::queue_error;
 use crate::resolver::{CallInDoubt, list_dead_turns, list_doubts};
 use crate::turn_queue::TurnQueue;
@@ -18,8 +16,6 @@ use toolq_core::json::expect_json;
 
 /// How many calls in doubt the text names.
 const MAX_NAMED_CALLS: usize = 10;
-/// How long to wait for the server to report its configuration. Most servers don't report it to ordinary users.
-const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// A queue at a moment.
 #[derive(Debug, Serialize)]
@@ -29,10 +25,10 @@ pub struct QueueStatus {
     pub(crate) waiting: u64,
     /// Turns that are with workers.
     pub(crate) running: usize,
+    /// The turns that workers say they have, for `cancel`.
+    turns: Vec<String>,
     /// Turns that were given to another worker and have no answer yet.
     redelivered: usize,
-    /// The workers that answer the roll call.
-    pub(crate) workers: Vec<WorkerReport>,
     /// Calls in doubt, with their turns.
     pub(crate) in_doubt: Vec<CallOfTurn>,
     /// Number of turns that aren't run anymore.
@@ -44,8 +40,6 @@ pub struct QueueStatus {
     pub(crate) object_bytes: u64,
     /// Copies of the stream.
     pub(crate) replicas: usize,
-    /// When the server writes to its disk.
-    sync: SyncMode,
 }
 
 /// A call in doubt and its turn.
@@ -71,21 +65,10 @@ impl QueueStatus {
         line("queue", self.queue.clone());
         line("waiting", self.waiting.to_string());
         line("running", self.running.to_string());
-        line("redelivered", self.redelivered.to_string());
-        let rate = self.rate();
-        line(
-            "workers",
-            format!("{}, {rate:.1} turns/s", self.workers.len()),
-        );
-        for worker in &self.workers {
-            let turn = worker.turn.as_deref().unwrap_or("idle");
-            let answered = worker.answered;
-            let worker = format!(
-                "{} {}: {turn}, {answered} answered",
-                worker.host, worker.pid
-            );
-            line("", worker);
+        for turn in &self.turns {
+            line("", turn.clone());
         }
+        line("redelivered", self.redelivered.to_string());
         line("in doubt", self.in_doubt.len().to_string());
         for in_doubt in self.in_doubt.iter().take(MAX_NAMED_CALLS) {
             let call = &in_doubt.call;
@@ -109,27 +92,12 @@ impl QueueStatus {
         if self.object_bytes > 0 {
             line("objects", format!("{} bytes", self.object_bytes));
         }
-        let sync = match self.sync {
-            SyncMode::Always => "written before it is confirmed (`sync_interval: always`)",
-            SyncMode::Lazy => {
-                "written some time after it is confirmed: a loss of power can take it"
-            }
-            SyncMode::Unknown => "unknown: the server tells only its system account",
-        };
-        line("disk", sync.to_owned());
         text.trim_end().to_owned()
-    }
-
-    /// Returns how many turns all workers answer in a second, over the last minute.
-    fn rate(&self) -> f64 {
-        let rates = self.workers.iter().map(WorkerReport::rate);
-        // The sum of nothing would be -0.
-        rates.fold(0.0, |sum, rate| sum + rate)
     }
 }
 
 impl QueueSession {
-    /// Returns what waits, what runs, the workers, and what is in doubt.
+    /// Returns what waits, what runs, and what is in doubt.
     ///
     /// # Errors
     /// There is no such queue, or the server doesn't answer.
@@ -165,60 +133,19 @@ pub(crate) async fn read_status(
             call,
         })
     });
+    let mut turns = call_roll(client, &queue.name).await.map_err(unreadable)?;
+    turns.retain(|turn| !turn.is_empty());
     Ok(QueueStatus {
         queue: queue.name.to_string(),
         waiting,
         running: consumer.map_or(0, |consumer| consumer.num_ack_pending),
         redelivered: consumer.map_or(0, |consumer| consumer.num_redelivered),
-        workers: call_roll(client, &queue.name).await.map_err(unreadable)?,
+        turns,
         in_doubt: in_doubt.collect(),
         dead: list_dead_turns(queue).await.map_err(unreadable)?.len(),
         messages: info.state.messages,
         bytes: info.state.bytes,
         object_bytes: queue.object_bytes().await.map_err(unreadable)?,
         replicas: info.config.num_replicas,
-        sync: find_sync_mode(client).await,
     })
-}
-
-/// When the server writes to its disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum SyncMode {
-    /// Before it confirms anything: `sync_interval: always`.
-    Always,
-    /// From time to time.
-    Lazy,
-    /// The server doesn't say.
-    Unknown,
-}
-
-#[derive(Deserialize)]
-struct JetStreamReply {
-    data: JetStreamReport,
-}
-
-#[derive(Deserialize)]
-struct JetStreamReport {
-    config: JetStreamConfig,
-}
-
-#[derive(Deserialize)]
-struct JetStreamConfig {
-    #[serde(default)]
-    sync_always: bool,
-}
-
-/// Finds out when the server writes to its disk. It reports its configuration only to users of its system account, and to
-/// those of accounts that import `$SYS.REQ.SERVER.PING.JSZ` from there.
-async fn find_sync_mode(client: &Client) -> SyncMode {
-    let request = client.request("$SYS.REQ.SERVER.PING.JSZ", "{\"config\":true}".into());
-    let Ok(Ok(reply)) = timeout(ANSWER_TIME, request).await else {
-        return SyncMode::Unknown;
-    };
-    match serde_json::from_slice::<JetStreamReply>(&reply.payload) {
-        Ok(reply) if reply.data.config.sync_always => SyncMode::Always,
-        Ok(_) => SyncMode::Lazy,
-        Err(_) => SyncMode::Unknown,
-    }
 }

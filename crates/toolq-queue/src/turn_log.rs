@@ -16,8 +16,8 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::lease::{self, Lease};
 use crate::names::TurnName;
-use crate::presence::{self, Lease};
 use crate::record_publisher::{
     PublishRefusal, RECORDED_BY, RETRY_INTERVAL, StoredRecords, publish_after,
 };
@@ -416,7 +416,7 @@ impl TurnHolder {
         let mut wait = interval;
         loop {
             sleep(wait).await;
-            let asked = presence::now();
+            let asked = lease::now();
             if self.lease.is_over() {
                 return;
             }

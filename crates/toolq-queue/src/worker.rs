@@ -11,8 +11,9 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use crate::connection::QueueSession;
+use crate::lease;
 use crate::names::TurnName;
-use crate::presence::{self, Presence};
+use crate::presence::Presence;
 use crate::queue_error;
 use crate::turn_answering::{StopSignal, TurnNotAnswered};
 use crate::turn_log::TurnHolder;
@@ -132,7 +133,7 @@ impl<'a> Worker<'a> {
             if let Some(signal) = stop.first() {
                 return Ok(Exit::Signal(signal));
             }
-            let asked = presence::now();
+            let asked = lease::now();
             let message = tokio::select! {
                 message = self.pull() => message,
                 _ = stop.wait() => continue,
@@ -207,7 +208,7 @@ impl<'a> Worker<'a> {
         let message = Arc::new(message);
         let end = match TurnName::of_subject(&message.subject) {
             Some(name) => {
-                self.presence.begin_turn(&name);
+                self.presence.set_turn(Some(&name));
                 // On the runtime of the connection, so that no call delays it.
                 let keeping = Arc::clone(&holder).keep(
                     self.queue.clone(),
@@ -217,7 +218,7 @@ impl<'a> Worker<'a> {
                 let keeping = self.turns.nats_runtime.spawn(keeping);
                 let end = self.answer(&name, &message, &holder).await;
                 keeping.abort();
-                self.presence.end_turn(end.is_ok());
+                self.presence.set_turn(None);
                 end
             }
             // It isn't a turn, so another program has published it.
@@ -266,7 +267,7 @@ impl<'a> Worker<'a> {
 struct HandBackPace {
     /// How many turns it has handed back since it last answered one.
     handed_back: u32,
-    /// Until when a turn that needs other tools may come back, by [`presence::now`].
+    /// Until when a turn that needs other tools may come back, by [`lease::now`].
     foreign_until: Duration,
 }
 
@@ -286,13 +287,13 @@ impl HandBackPace {
     /// the turn waits.
     fn note_foreign_hand_back(&mut self, delivered: i64) -> Duration {
         let delay = foreign_delay(delivered);
-        self.foreign_until = presence::now() + delay + MAX_FOREIGN_DELAY;
+        self.foreign_until = lease::now() + delay + MAX_FOREIGN_DELAY;
         delay
     }
 
     /// Returns the longest time to wait with one request, which is `wait` unless a turn that needs other tools may come back.
     fn pull_wait(&self, wait: Duration) -> Duration {
-        if presence::now() < self.foreign_until {
+        if lease::now() < self.foreign_until {
             return wait.min(YOUNG_PULL_WAIT);
         }
         wait

@@ -143,7 +143,7 @@ fn metadata(kind: &str, choices: &mut Choices<'_>) -> String {
             format!(r#""server":"s","cause":"{cause}","duration_ms":0,"calls":1"#)
         }
         "tools_change" => {
-            r#""tools":{"path":"t","sha256":"01"},"added":0,"removed":0,"changed":1"#.to_owned()
+            r#""tools":{"path":"t","sha256":"01"}"#.to_owned()
         }
         "model_response" => format!(r#"{call},"turn":{}"#, choices.below(2)),
         "recovered" => r#""dropped_bytes":1,"sha256":"00","file":"f""#.to_owned(),

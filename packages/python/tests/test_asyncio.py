@@ -28,7 +28,7 @@ def test_turns_run_together() -> None:
             assert [results(answer) for answer in answers] == [[(False, "met")]] * 5
             assert [tool["name"] for tool in await t.tools_async("mcp")][-1] == "meet"
             assert (await t.plan_async(message(call("look"))))["rejected"] == []
-            assert await t.reload_async() == {"added": [], "removed": [], "changed": []}
+            await t.reload_async()
 
     asyncio.run(main())
 

@@ -127,18 +127,18 @@ class Toolq:
         await self._connect().ready
         return await self._list(format)
 
-    def reload(self) -> dict[str, list[str]]:
-        """Read tools.yaml again, and return the names of the tools that were `added`, `removed` and `changed`.
+    def reload(self) -> None:
+        """Read tools.yaml again, for the messages that come from now on.
 
         Raises `ReloadError` if it can't be used. Then the tools stay as they were.
         """
         self.start()
-        return self._reload().result()
+        self._reload().result()
 
-    async def reload_async(self) -> dict[str, list[str]]:
+    async def reload_async(self) -> None:
         """Like `reload`, without blocking the event loop."""
         await self._connect().ready
-        return await self._reload()
+        await self._reload()
 
     def events(self) -> EventStream:
         """Return what happens from now on, to iterate over with `for` or `async for`: see `docs/events.md`."""
@@ -249,10 +249,10 @@ class Toolq:
             lambda number: f'{{"type":"list","id":{number},"format":{form}}}', lambda line: _tools_of(line["tools"])
         )
 
-    def _reload(self) -> Pending[dict[str, list[str]]]:
+    def _reload(self) -> Pending[None]:
         return self._connect().request(
             lambda number: f'{{"type":"reload","id":{number}}}',
-            lambda line: {key: line[key] for key in ("added", "removed", "changed")},
+            lambda line: None,
             ReloadError,
         )
 

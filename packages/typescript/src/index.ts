@@ -12,4 +12,4 @@ export {
 } from "./errors.js";
 export { type Event, EventStream } from "./events.js";
 export { Blocks, type CallContext, type Schema, type Tool, tool } from "./tool.js";
-export { type AnswerOptions, type DeclarationFormat, Toolq, type ToolqOptions, type ToolsChange } from "./toolq.js";
+export { type AnswerOptions, type DeclarationFormat, Toolq, type ToolqOptions } from "./toolq.js";

@@ -33,13 +33,6 @@ export interface AnswerOptions {
 /** The forms of declarations for a model. */
 export type DeclarationFormat = "anthropic" | "openai-chat" | "openai-responses" | "gemini" | "bedrock" | "mcp";
 
-/** What a reload has changed: names of tools. */
-export interface ToolsChange {
-  added: string[];
-  removed: string[];
-  changed: string[];
-}
-
 interface Line {
   type: string;
   id?: number;
@@ -116,10 +109,9 @@ export class Toolq {
   }
 
   /** Reads tools.yaml again. If it can't be used, the tools stay as they were. */
-  async reload(): Promise<ToolsChange> {
+  async reload(): Promise<void> {
     await this.start();
-    const { added, removed, changed } = await this.#request({ type: "reload" }, ReloadError);
-    return { added, removed, changed } as ToolsChange;
+    await this.#request({ type: "reload" }, ReloadError);
   }
 
   /** Returns what happens from now on: see docs/events.md. */

@@ -3,8 +3,7 @@
 
 mod plan_printer;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +11,12 @@ use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{InputArguments, LogFlags};
 use crate::args::values::PlanFormat;
-use crate::commands::log::log_files::{find_session, read_timeline};
 use crate::commands::plan::plan_printer::{PlanPrinter, PlanWriter};
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
-use crate::log_view::DurationSample;
 use crate::output::{CommandError, Exit};
 use crate::session::ToolDescriber;
-use toolq_core::text::{format_count, parse_duration};
-use toolq_core::types::{OutcomeKind, ToolsConfig};
+use toolq_core::text::parse_duration;
 
 #[derive(Debug, Args)]
 pub struct PlanArguments {
@@ -31,9 +27,6 @@ pub struct PlanArguments {
     pub format: PlanFormat,
     #[command(flatten)]
     pub log: LogFlags,
-    /// Take the estimates of tools from a session log: the median duration of each tool's calls
-    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, conflicts_with = "out")]
-    pub estimates: Option<PathBuf>,
     /// Run the `describe` commands of tools that have one, to get their schemas; runs nothing else
     #[arg(long)]
     pub describe: bool,
@@ -64,11 +57,8 @@ pub fn print_plans(
     arguments: &PlanArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let (mut tools, tools_file) = context.load_tools_file()?;
+    let (tools, tools_file) = context.load_tools_file()?;
     context.warn_about_root(&tools, &tools_file);
-    if let Some(log) = &arguments.estimates {
-        apply_log_estimates(&mut tools, log, context)?;
-    }
     let tools = Arc::new(tools);
     let describer = arguments
         .describe
@@ -138,43 +128,4 @@ fn print_input(
         CommandInput::Follow(_) => {}
     }
     Ok(Exit::Ok)
-}
-
-// Estimates from a session log: the median duration of each tool's calls.
-
-/// Replaces the estimates of tools that have calls with an end in the log. The others keep theirs.
-///
-/// # Errors
-/// The log can't be read.
-fn apply_log_estimates(
-    tools: &mut ToolsConfig,
-    log: &Path,
-    context: &CommandContext,
-) -> Result<(), CommandError> {
-    let path = find_session(log, context);
-    let (timeline, _) = read_timeline(&path)?;
-    let mut samples: HashMap<&str, (DurationSample, usize)> = HashMap::new();
-    for call in &timeline.calls {
-        let has_ended = matches!(call.outcome, OutcomeKind::Ok | OutcomeKind::Failed);
-        if let Some(ms) = timeline.duration_of(call).filter(|_| has_ended) {
-            let (sample, count) = samples.entry(&call.tool_name).or_default();
-            sample.push(ms);
-            *count += 1;
-        }
-    }
-    let (mut estimated, mut calls) = (0_u64, 0);
-    for tool in &mut tools.tools {
-        let Some((sample, count)) = samples.get(tool.name.as_str()) else {
-            continue;
-        };
-        Arc::make_mut(tool).estimate = sample.to_stats().p50.map(Duration::from_millis);
-        (estimated, calls) = (estimated + 1, calls + *count as u64);
-    }
-    context.stderr.print_note(&format!(
-        "estimates of {} are the medians of {} in {}",
-        format_count(estimated, "tool"),
-        format_count(calls, "call"),
-        path.display()
-    ));
-    Ok(())
 }

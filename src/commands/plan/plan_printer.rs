@@ -360,8 +360,7 @@ impl<'a> PlanWriter<'a> {
         mask: &Arc<Mask>,
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
-        let inputs = arguments.input.files.iter().chain(&arguments.estimates);
-        let inputs = inputs.map(PathBuf::as_path);
+        let inputs = arguments.input.files.iter().map(PathBuf::as_path);
         check_output_file(path, inputs, &tools_file.files())?;
         Ok(Self {
             path,

@@ -122,7 +122,7 @@ pub(crate) enum QueueCommand {
     Work(WorkArguments),
     /// Print the answers of a queue, in the order in which the turns were submitted
     Collect(CollectArguments),
-    /// Show what waits, what runs, the workers, and what is in doubt
+    /// Show what waits, what runs, and what is in doubt
     Status(QueueStatusArguments),
     /// List the turns that aren't run anymore, because too many workers were lost over them
     Dead(QueueNameArguments),

@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
 use crate::args::values::{
-    ExecuteFlag, IdsFlag, InputFormat, ProgressFlag, parse_jobs, recording_format_parser,
+    ExecuteFlag, InputFormat, ProgressFlag, parse_jobs, recording_format_parser,
 };
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::commands::replay::report_files::open_reports;
@@ -54,12 +54,6 @@ pub struct ReplayArguments {
     /// Ignore text that matches this regular expression, such as times and hashes; can be repeated
     #[arg(long, value_name = "REGEX", value_parser = TextNormalizer::removing)]
     ignore_text: Vec<TextNormalizer>,
-    /// How to compare call ids inside results
-    #[arg(long, value_name = "HOW", default_value = "rename")]
-    pub ids: IdsFlag,
-    /// Absolute or relative tolerance for numbers, for example 1e-9
-    #[arg(long, value_name = "NUMBER", value_parser = parse_tolerance)]
-    pub tolerance: Option<f64>,
     /// Write a JSON report; `-` is stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
@@ -99,14 +93,6 @@ pub struct ReplayArguments {
     pub otlp: OtlpFlags,
     #[command(flatten)]
     pub budgets: BudgetFlags,
-}
-
-/// Parses the value of `--tolerance`.
-fn parse_tolerance(text: &str) -> Result<f64, &'static str> {
-    let tolerance = text.parse().ok();
-    tolerance
-        .filter(|tolerance: &f64| tolerance.is_finite() && *tolerance >= 0.0)
-        .ok_or("must be a number, 0 or more, such as 1e-9")
 }
 
 /// Replays all named recordings.
@@ -195,8 +181,6 @@ fn replay_settings(arguments: &ReplayArguments) -> ReplaySettings {
         strict: arguments.strict,
         ignored: arguments.ignore.clone(),
         normalizers: arguments.ignore_text.clone(),
-        tolerance: arguments.tolerance,
-        rename_ids: arguments.ids == IdsFlag::Rename,
         update_recordings: arguments.update,
         fail_fast: arguments.fail_fast,
     }

@@ -8,7 +8,7 @@ mod answer_content;
 mod client_approver;
 mod http;
 mod open_calls;
-mod reload;
+mod selection;
 mod served_client;
 mod stdio;
 
@@ -30,7 +30,6 @@ use crate::commands::serve::answer_content::{CallAnswerSender, ProgressSink};
 use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
-use crate::commands::serve::reload::ToolsReloader;
 use crate::commands::serve::stdio::PipeTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
@@ -41,7 +40,7 @@ use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
 use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
 use toolq_engine::RunControl;
-use toolq_mcp::server::{ServerSession, SharedCatalog};
+use toolq_mcp::server::ServerSession;
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -105,7 +104,7 @@ pub fn serve_tools(
     let tools = Arc::new(context.load_tools_to_run_with_secret(token)?);
     if tools.unlocked.is_empty() {
         // Any error in the selection is reported before anything runs.
-        reload::select_tools(&tools, arguments, context)?;
+        selection::select_tools(&tools, arguments, context)?;
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
@@ -124,10 +123,7 @@ pub fn serve_tools(
     };
     let session = RunSession::begin(context, tools, &settings, CallSource::Client)?;
     let (session, result) = session.run_on_worker(move |session| {
-        Box::pin(async move {
-            let reloader = ToolsReloader::new(session, arguments)?;
-            serve(session, arguments, channel, reloader, &approver).await
-        })
+        Box::pin(async move { serve(session, arguments, channel, &approver).await })
     });
     let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
     result.map_err(|failure| CommandError { exit, ..failure })?;
@@ -156,12 +152,10 @@ async fn serve(
     session: &mut RunSession<'_>,
     arguments: &ServeArguments,
     channel: ClientChannel,
-    reloader: ToolsReloader<'_>,
     approver: &ClientApprover,
 ) -> Result<(), CommandError> {
     let served = complete_definitions(session, arguments).await?;
-    let catalog = SharedCatalog::from(Arc::new(reload::build_catalog(&served)?));
-    let reloader = reloader.with_catalog(catalog.clone(), served);
+    let catalog = Arc::new(selection::build_catalog(&served)?);
     let mask = Arc::clone(&session.setup.mask);
     match channel {
         ClientChannel::Pipe(input) => {
@@ -171,7 +165,7 @@ async fn serve(
             let protocol = ServerSession::new(catalog).with_mask(mask);
             let context = session.context;
             let transport = PipeTransport::new(input, output, protocol, &context.stderr);
-            serve_clients(session, transport, Some("-"), reloader, approver).await?;
+            serve_clients(session, transport, Some("-"), approver).await?;
             if let Some(error) = failure.get() {
                 return Err(CommandError::new(Exit::Output, error));
             }
@@ -182,7 +176,7 @@ async fn serve(
         }
         ClientChannel::Http(listener) => {
             let transport = HttpService::start(listener, catalog, mask)?;
-            serve_clients(session, transport, None, reloader, approver).await
+            serve_clients(session, transport, None, approver).await
         }
     }
 }
@@ -192,7 +186,6 @@ async fn serve_clients(
     session: &mut RunSession<'_>,
     mut transport: impl ClientTransport,
     input: Option<&str>,
-    mut reloader: ToolsReloader<'_>,
     approver: &ClientApprover,
 ) -> Result<(), CommandError> {
     let control = session.engine.control();
@@ -214,7 +207,6 @@ async fn serve_clients(
         biased;
         () = &mut running => return Ok(()),
         received = transport.receive(&calls, &control) => received,
-        never = reloader.reload_at_signals(&calls) => match never {},
     };
     calls.close();
     transport.report_end();
@@ -241,7 +233,7 @@ async fn with_heartbeats(running: impl Future<Output = ()>, calls: &OpenCalls) {
 /// list needs their schemas. Returns the tools that are served.
 ///
 /// # Errors
-/// As [`reload::select_tools`].
+/// As [`selection::select_tools`].
 async fn complete_definitions(
     session: &mut RunSession<'_>,
     arguments: &ServeArguments,
@@ -252,7 +244,7 @@ async fn complete_definitions(
         let mut sink = session.warning_sink();
         discovery.list_servers(&tools.unlocked, &mut sink).await;
     }
-    let served = reload::select_tools(&tools, arguments, context)?;
+    let served = selection::select_tools(&tools, arguments, context)?;
     let undescribed = served.iter().filter(|tool| tool.needs_describe());
     let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
     if !undescribed.is_empty() {

@@ -1,7 +1,7 @@
 //! The calls that clients wait for, by the numbers of their turns: each call is a turn of its own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::mpsc;
@@ -13,18 +13,14 @@ use crate::commands::serve::client_approver::{CallReview, CallReviews, QuestionD
 use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
-use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallKind, CallRef, Tool, ToolsChange, Traceparent, Turn,
-    TurnOrigin,
-};
+use toolq_core::types::{AnswerForm, Call, CallAnswer, CallKind, CallRef, Tool, Turn, TurnOrigin};
 use toolq_engine::{ConversationOutputs, TurnRequest};
 use toolq_mcp::CallToolResult;
 use toolq_mcp::server::{Elicitation, ElicitationForm, InputResponse, ServedCallId, ToolCall};
 
 /// The calls without an answer, and the channel that takes new ones to the engine.
 pub(crate) struct OpenCalls {
-    /// Read-locked from a call's check until it is sent, so that the engine gets the call before it gets new tools.
-    checker: RwLock<CallChecker>,
+    checker: CallChecker,
     /// What the log names as the input of the calls.
     input: Option<String>,
     table: Mutex<CallTable>,
@@ -50,7 +46,7 @@ impl OpenCalls {
         turns: mpsc::UnboundedSender<TurnRequest>,
     ) -> Self {
         Self {
-            checker: RwLock::new(checker),
+            checker,
             input,
             table: Mutex::new(CallTable::new(turns)),
         }
@@ -66,8 +62,7 @@ impl OpenCalls {
         call: &ToolCall,
         (reply, outputs): (&Arc<dyn ReplyChannel>, Option<&ConversationOutputs>),
     ) -> Result<(), CallToolResult> {
-        let checker = self.checker.read().unwrap_or_else(PoisonError::into_inner);
-        let tool = checker.tool(&call.name);
+        let tool = self.checker.tool(&call.name);
         let open = ServedCall {
             client: Arc::clone(client),
             id: call.call,
@@ -87,15 +82,11 @@ impl OpenCalls {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
             model: None,
-            traceparent: call
-                .trace
-                .as_ref()
-                .and_then(|(parent, state)| Traceparent::parse(parent, state.as_deref())),
             ..TurnOrigin::default()
         };
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());
-        let checked = checker.check_turn(turn);
+        let checked = self.checker.check_turn(turn);
         let mut table = self.lock();
         table.send(TurnRequest::Run {
             number,
@@ -108,13 +99,6 @@ impl OpenCalls {
             return Err(ending());
         }
         Ok(())
-    }
-
-    /// Checks and runs the calls that come from now on with other definitions.
-    pub(crate) fn change_tools(&self, change: ToolsChange) {
-        let mut checker = self.checker.write().unwrap_or_else(PoisonError::into_inner);
-        *checker = CallChecker::new(Arc::clone(&change.tools));
-        self.lock().send(TurnRequest::ChangeTools(Box::new(change)));
     }
 
     /// Stops a call that its client no longer waits for.

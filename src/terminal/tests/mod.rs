@@ -19,7 +19,7 @@ use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{
     CallEnding, CallOutput, CallRef, CheckedCall, Event, EventSink, Outcome, StatusTemplates,
-    Template, TemplatePart, Tool, TurnOrigin, Verdict,
+    Template, TemplatePart, Tool, Verdict,
 };
 use toolq_testing::{
     accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
@@ -212,7 +212,7 @@ fn a_build_log_gets_one_line_per_event() {
 #[test]
 fn the_summary_counts_outcomes() {
     let tools = Arc::new(sample_tools(Vec::new()));
-    let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
+    let mut summary = RunSummary::new(ticking_clock(), &tools);
     assert_snapshot!(summary.text(), @"no calls");
     emit_turn(&mut summary, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut summary, &call_with_estimate(3, "wait", 1, false));
@@ -226,70 +226,6 @@ fn the_summary_counts_outcomes() {
     );
 }
 
-fn tool_of(checked: &CheckedCall) -> Option<Tool> {
-    match &checked.verdict {
-        Verdict::Accepted(accepted) => Some(Tool::clone(&accepted.tool)),
-        Verdict::Rejected(_) => None,
-    }
-}
-
-/// Runs one turn after another, and returns the summary.
-fn summarize(turns: &[&[CheckedCall]]) -> String {
-    let tools = turns.iter().copied().flatten().filter_map(tool_of);
-    let tools = Arc::new(sample_tools(tools.collect()));
-    let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
-    for calls in turns {
-        emit_turn(&mut summary, calls, "done").unwrap();
-    }
-    summary.text()
-}
-
-#[test]
-fn the_summary_says_how_long_the_turns_should_have_taken() {
-    let get = |position| call_with_estimate(position, "get", 4, true);
-    let save = call_with_estimate(2, "save", 1, false);
-    let turn = [get(0), get(1), save, rejected_call(3, "nobody")];
-    let text = summarize(&[&turn]);
-    assert!(
-        text.contains(" (estimated 5s)"),
-        "{text}: two calls at once, and one after them"
-    );
-    let text = summarize(&[&turn, &[get(0)]]);
-    assert!(text.contains(" (estimated 9s)"), "{text}");
-    let unknown = accepted_call(1, sample_tool("wait"), true, "{}");
-    let text = summarize(&[&[get(0), unknown.clone()]]);
-    assert!(text.contains(" (estimated at least 4s)"), "{text}");
-    let text = summarize(&[&[unknown]]);
-    assert!(!text.contains("estimated"), "{text}");
-}
-
-/// A plan is about one turn after another, as clients of `serve` don't have them.
-#[test]
-fn the_summary_plans_no_turns_that_overlap() {
-    let calls = [0, 1].map(|position| call_with_estimate(position, "get", 4, true));
-    let tools = Arc::new(sample_tools(vec![tool_of(&calls[0]).unwrap()]));
-    let origin = TurnOrigin::default();
-    for overlaps in [false, true] {
-        let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
-        emit_turn(&mut summary, &calls, "done").unwrap();
-        let starts = [1, 2].map(|turn| Event::TurnStarted {
-            turn,
-            parent: None,
-            origin: &origin,
-        });
-        let ends = [1, 2].map(|turn| Event::QueueDrained { turn });
-        let [[first, second], [first_end, second_end]] = [starts, ends];
-        let events = if overlaps {
-            [first, second, first_end, second_end]
-        } else {
-            [first, first_end, second, second_end]
-        };
-        summary.emit(&events).unwrap();
-        let text = summary.text();
-        assert_eq!(text.contains("estimated 4s"), !overlaps, "{text}");
-    }
-}
-
 #[test]
 fn the_summary_tells_coercion_from_defaults() {
     let adjusted = |position, is_coerced| {
@@ -300,7 +236,10 @@ fn the_summary_tells_coercion_from_defaults() {
         }
         checked
     };
-    let text = summarize(&[&[adjusted(0, true), adjusted(1, false), adjusted(2, false)]]);
+    let mut summary = RunSummary::new(ticking_clock(), &sample_tools(Vec::new()));
+    let calls = [adjusted(0, true), adjusted(1, false), adjusted(2, false)];
+    emit_turn(&mut summary, &calls, "done").unwrap();
+    let text = summary.text();
     assert!(
         text.contains("; 1 with a coerced input, 2 with defaults added;"),
         "{text}"

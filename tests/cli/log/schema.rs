@@ -222,27 +222,14 @@ fn records_of_an_interruption() -> Vec<Value> {
     parse_json_lines(&ran.stdout)
 }
 
-/// Returns the records of a server that reads its tools again.
+/// Returns the records of a run whose host has the tools read again.
 fn records_of_a_reload() -> Vec<Value> {
-    let tools = |name: &str| {
-        format!(
-            "tools:\n  {name}: {{input_schema: {{type: object}}, effect: read, command: [date]}}\n"
-        )
-    };
-    let script = r#"mkfifo in
-        "$TOOLQ" serve -q --log served.jsonl < in > out & server=$!
-        exec 3> in
-        echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' >&3
-        until [ -s out ]; do sleep 0.02; done
-        cp later.yaml tools.yaml
-        kill -USR1 $server
-        until grep -q tools_change served.jsonl; do sleep 0.02; done
-        exec 3>&-
-        wait $server && cat served.jsonl"#;
     let ran = CliSandbox::new()
-        .tools(&tools("early"))
-        .file("later.yaml", tools("late"))
-        .run_shell(script)
+        .tools("tools:\n  look: {input_schema: {type: object}, effect: read, command: [date]}\n")
+        .run_shell(
+            r#"echo '{"type":"reload"}' | "$TOOLQ" run --follow --control -q --log reloaded.jsonl > out
+            cat reloaded.jsonl"#,
+        )
         .assert_exit(0);
     parse_json_lines(&ran.stdout)
 }

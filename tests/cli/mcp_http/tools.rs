@@ -138,7 +138,8 @@ fn servers_of_another_program_are_imported_and_called() {
     let sandbox = sandbox(&server, &no_input(&["show_token"]));
     let sandbox = sandbox
         .file(".mcp.json", json!({ "mcpServers": servers }).to_string())
-        .env("S_AUTHORIZATION", TOKEN);
+        .env("S_AUTHORIZATION", TOKEN)
+        .env("S_X_REGION", "eu");
     let script = r#""$TOOLQ" init --from .mcp.json -c imported.yaml &&
         printf 'tools:\n  show_token: {input_schema: {type: object}, effect: read, mcp: {server: s}}\n' >> imported.yaml &&
         "$TOOLQ" run -q -c imported.yaml"#;

@@ -7,5 +7,4 @@ mod ending;
 mod other_servers;
 mod protocol;
 mod read_output;
-mod reload;
 mod selection;

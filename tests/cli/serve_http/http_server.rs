@@ -135,12 +135,6 @@ impl HttpServer {
         read().lines().map(str::to_owned).collect()
     }
 
-    /// Replaces tools.yaml, and asks the server to read it.
-    pub fn reload(&self, tools: &str) {
-        fs::write(self.sandbox.path().join("tools.yaml"), tools).unwrap();
-        self.signal(Signal::USR1);
-    }
-
     pub fn dir(&self) -> &Path {
         self.sandbox.path()
     }

@@ -10,7 +10,6 @@ mod legacy_era;
 mod limits;
 mod modern_era;
 mod read_output;
-mod reload;
 mod resources;
 mod shutdown;
 mod together;

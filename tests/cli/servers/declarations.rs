@@ -19,6 +19,7 @@ fn servers_of_another_program_are_imported_and_run() {
         .program("server", &server)
         .file(".mcp.json", config)
         .env("SERVER_TOKEN", "s3cr3t-canary-value")
+        .env("MODE", "fast")
         .run_shell(script)
         .assert_exit(0);
     let results = output.result_texts();

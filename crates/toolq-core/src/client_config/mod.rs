@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::client_config::secrets::{is_secret_option, looks_secret};
+use crate::client_config::secrets::{has_secret, has_user_info, is_secret_option};
 use crate::template::is_variable_name;
 use crate::types::ServerEndpoint;
 
@@ -70,8 +70,18 @@ impl ClientConfig {
     }
 
     fn remove_secrets(&mut self, name: &str, command: &mut ConfiguredCommand) {
+        let mut variables = Vec::new();
         for (variable, value) in &mut command.env {
-            *value = env_template(variable, value);
+            *value = reference_template(value).unwrap_or_else(|| {
+                variables.push(&**variable);
+                format!("${{{variable}}}")
+            });
+        }
+        if !variables.is_empty() {
+            self.notes.push(format!(
+                "the server {name:?} gets {} from the environment: set what the configuration says there",
+                variables.join(", ")
+            ));
         }
         let cwd = command.cwd.take().map(|cwd| resolve_references(&cwd));
         let is_below_root = |cwd: &String| !cwd.starts_with(['/', '~']) && !cwd.contains("${");
@@ -144,9 +154,9 @@ fn free_name(name: &str) -> String {
     }
 }
 
-/// Whether an argument can't be copied: it may be a secret, or needs a variable, which no argument can have.
+/// Whether an argument can't be copied: it has a secret, or needs a variable, which no argument can have.
 fn is_unsafe_argument(text: &str) -> bool {
-    text.contains("${") || looks_secret("", text)
+    text.contains("${") || has_secret(text)
 }
 
 // A server that is reached over HTTP, without the secrets in its address and its headers.
@@ -185,70 +195,58 @@ impl ConfiguredEndpoint {
     }
 }
 
-/// Returns the template for a header. The name of the scheme before a secret stays, so that only the secret is masked.
+/// Returns the template for a header. The name of the scheme before a value stays, so that only the value is masked.
 fn header_template(server: &str, name: &str, value: &str, notes: &mut Vec<String>) -> String {
     let is_scheme = |word: &str| SCHEMES.contains(&&*word.to_ascii_lowercase());
-    let parts = value.split_once(' ');
-    let (scheme, template) = match parts.filter(|(scheme, _)| is_scheme(scheme)) {
-        // What follows a scheme is secret, whatever the header is.
-        Some((scheme, rest)) => (format!("{scheme} "), value_template("secret", rest.trim())),
-        None => (String::new(), value_template(name, value)),
-    };
-    let template = template.unwrap_or_else(|| {
+    let parts = value.split_once(' ').filter(|(word, _)| is_scheme(word));
+    let (scheme, value) = parts.unwrap_or(("", value));
+    let template = reference_template(value.trim()).unwrap_or_else(|| {
         let variable = variable_name(server, name);
-        let place = format!("the header {name:?} of the server {server:?}");
-        notes.push(match scheme.trim_end() {
-            "" => format!("{place} may be secret: set {variable} to its value in the environment"),
-            scheme => format!(
-                "{place} has a secret: set {variable} to what comes after {scheme:?} in the environment"
-            ),
-        });
+        let what = match scheme {
+            "" => "its value".to_owned(),
+            scheme => format!("what comes after {scheme:?}"),
+        };
+        notes.push(format!(
+            "the header {name:?} of the server {server:?} isn't copied: set {variable} to {what} in the environment"
+        ));
         format!("${{{variable}}}")
     });
-    scheme + &template
+    format!("{scheme} {template}").trim_start().to_owned()
 }
 
 /// Returns the template for an address. toolq masks variables after the `?`, but not those before it.
 fn url_template(server: &str, url: &str, notes: &mut Vec<String>) -> String {
-    let (base, query) = match url.split_once('?') {
-        Some((base, query)) => (base, Some(query)),
-        None => (url, None),
-    };
-    let resolved = resolve_references(base);
-    if looks_secret("", &resolved) {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let base = resolve_references(base);
+    if has_user_info(&base) {
         let variable = variable_name(server, "url");
         notes.push(format!(
-            "the URL of the server {server:?} may be secret: set {variable} to it in the environment, and name {variable} under `secrets` so that it is masked"
+            "the URL of the server {server:?} has a user: set {variable} to it in the environment, and name {variable} under `secrets` so that it is masked"
         ));
         return format!("${{{variable}}}");
     }
-    let Some(query) = query else {
-        return escape_placeholders(&resolved);
-    };
-    let parameters = query.split('&').map(|parameter| {
-        let (name, value) = parameter.split_once('=').unwrap_or(("", parameter));
-        let template = value_template(name, value).unwrap_or_else(|| {
-            let variable = variable_name(server, if name.is_empty() { "query" } else { name });
+    let mut template = escape_placeholders(&base);
+    for (index, parameter) in query.split('&').filter(|part| !part.is_empty()).enumerate() {
+        template.push(if index == 0 { '?' } else { '&' });
+        let (name, value) = match parameter.split_once('=') {
+            Some((name, value)) => {
+                template += &[name, "="].concat();
+                (name, value)
+            }
+            None => ("query", parameter),
+        };
+        template += &reference_template(value).unwrap_or_else(|| {
+            let variable = variable_name(server, name);
             notes.push(format!(
-                "the parameter {name:?} in the URL of the server {server:?} may be secret: set {variable} to its value in the environment"
+                "the parameter {name:?} in the URL of the server {server:?} isn't copied: set {variable} to its value in the environment"
             ));
             format!("${{{variable}}}")
         });
-        if parameter.contains('=') {
-            format!("{name}={template}")
-        } else {
-            template
-        }
-    });
-    let parameters: Vec<String> = parameters.collect();
-    format!(
-        "{}?{}",
-        escape_placeholders(&resolved),
-        parameters.join("&")
-    )
+    }
+    template
 }
 
-/// Returns the name of the variable for a secret of a server: `SEARCH_API_KEY`.
+/// Returns the name of the variable for a value of a server: `SEARCH_API_KEY`.
 fn variable_name(server: &str, what: &str) -> String {
     let name = format!("{server}_{what}").to_ascii_uppercase();
     let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
@@ -345,34 +343,12 @@ fn texts(values: BTreeMap<String, Option<Value>>) -> BTreeMap<String, String> {
 
 // Turns values of a configuration into templates of tools.yaml, without the secrets among them.
 
-/// Returns the template for a variable. A value that may be a secret comes from toolq's own environment.
-fn env_template(variable: &str, value: &str) -> String {
-    value_template(variable, value).unwrap_or_else(|| format!("${{{variable}}}"))
-}
-
-/// Returns the template for a value. Returns `None` if the value may be secret, or has a reference within a text.
-fn value_template(name: &str, value: &str) -> Option<String> {
+/// Returns the template for a value that is nothing but a reference to a variable, without its default, which may be secret.
+fn reference_template(value: &str) -> Option<String> {
     let value = resolve_references(value);
-    if let Some(template) = reference_template(name, &value) {
-        return Some(template);
-    }
-    let is_copied = !looks_secret(name, &value) && !value.contains("${");
-    is_copied.then(|| escape_placeholders(&value))
-}
-
-/// Returns the template for a value that is nothing but a reference. A default that may be secret is dropped.
-fn reference_template(name: &str, value: &str) -> Option<String> {
     let inner = value.strip_prefix("${")?.strip_suffix('}')?;
-    let (variable, default) = inner.split_once(":-").unwrap_or((inner, ""));
-    if !is_variable_name(variable) || default.contains("${") {
-        return None;
-    }
-    let keeps_default = !default.is_empty() && !looks_secret(name, default);
-    Some(if keeps_default {
-        value.to_owned()
-    } else {
-        format!("${{{variable}}}")
-    })
+    let variable = inner.split_once(":-").map_or(inner, |(name, _)| name);
+    is_variable_name(variable).then(|| format!("${{{variable}}}"))
 }
 
 /// Doubles braces that would be placeholders in tools.yaml.
@@ -445,10 +421,8 @@ mod tests {
             ("X-Forward", "Basic hunter2", "Basic ${MY_API_X_FORWARD}"),
             ("X-API-Key", "${env:API_KEY}", "${API_KEY}"),
             ("Cookie", "a=hunter2; b=${B}", "${MY_API_COOKIE}"),
-            ("X-Toolsets", "repos,issues", "repos,issues"),
-            ("X-Readonly", "true", "true"),
-            ("X-Region", "${REGION:-eu}", "${REGION:-eu}"),
-            ("X-Format", "{json}", "{{json}"),
+            ("X-Toolsets", "repos,issues", "${MY_API_X_TOOLSETS}"),
+            ("X-Region", "${REGION:-eu}", "${REGION}"),
         ] {
             let mut notes = Vec::new();
             let template = header_template("my-api", name, value, &mut notes);
@@ -467,18 +441,14 @@ mod tests {
                 "${BASE:-https://h.example}/mcp",
             ),
             (
-                "https://h.example/mcp?v=1&key=hunter2",
-                "https://h.example/mcp?v=1&key=${_1A_KEY}",
+                "https://h.example/mcp?key=hunter2&v=${V}",
+                "https://h.example/mcp?key=${_1A_KEY}&v=${V}",
             ),
             (
                 "https://h.example/mcp?key=${env:KEY}",
                 "https://h.example/mcp?key=${KEY}",
             ),
             ("https://me:hunter2@h.example/mcp", "${_1A_URL}"),
-            (
-                "https://h.example/s/hunter2Zm9vYmFyMDEyMzQ1/mcp?a=b",
-                "${_1A_URL}",
-            ),
         ] {
             let mut notes = Vec::new();
             assert_eq!(url_template("1a", url, &mut notes), expected, "{url}");
@@ -490,7 +460,7 @@ mod tests {
     #[test]
     fn headers_of_the_protocol_are_left_out() {
         let headers = ["Accept", "MCP-Protocol-Version", "X-A"];
-        let headers = headers.map(|name| (name.to_owned(), "a".to_owned()));
+        let headers = headers.map(|name| (name.to_owned(), "${A}".to_owned()));
         let mut endpoint = ConfiguredEndpoint {
             url: "http://localhost:1/".to_owned(),
             headers: headers.into(),
@@ -498,7 +468,7 @@ mod tests {
         assert_eq!(endpoint.remove_secrets("s").len(), 2);
         assert_eq!(
             endpoint.headers,
-            [("X-A".to_owned(), "a".to_owned())].into()
+            [("X-A".to_owned(), "${A}".to_owned())].into()
         );
     }
 }
@@ -537,10 +507,10 @@ mod servers_tests {
             .collect();
         let expected = [
             ("GITHUB_TOKEN", "${GITHUB_TOKEN}"),
-            ("HOST", "${HOST:-localhost}"),
+            ("HOST", "${HOST}"),
             ("KEY", "${MY_KEY}"),
-            ("LOG", "debug"),
-            ("N", "3"),
+            ("LOG", "${LOG}"),
+            ("N", "${N}"),
         ];
         assert_eq!(env, expected);
         let argv = &config.servers["paid"].command().argv;
@@ -557,13 +527,15 @@ mod servers_tests {
         assert_eq!(search.url, "https://mcp.example.com/mcp");
         let headers = [
             ("Authorization", "Bearer ${SEARCH_AUTHORIZATION}"),
-            ("X-Level", "3"),
-            ("X-Region", "eu"),
+            ("X-Level", "${SEARCH_X_LEVEL}"),
+            ("X-Region", "${SEARCH_X_REGION}"),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(search.headers, headers.into());
         assert_eq!(config.servers.len(), 4);
-        assert_eq!(config.notes.len(), 5, "{:?}", config.notes);
+        assert_eq!(config.notes.len(), 8, "{:?}", config.notes);
+        let set = "\"github\" gets GITHUB_TOKEN, LOG, N from the environment";
+        assert!(config.notes[0].contains(set), "{:?}", config.notes);
         let all = format!("{config:?}");
         for secret in ["hunter2", "ghp_", "Bearer x"] {
             assert!(!all.contains(secret), "{secret}: {all}");

@@ -16,7 +16,7 @@ pub use partition::BatchPartition;
 pub use remembered_call::{
     RejectedCall, RememberedCall, render_approval_question, render_invocation, render_sandbox,
 };
-pub use schedule::{TurnEstimate, TurnEstimator};
+pub use schedule::TurnEstimate;
 pub use text::{render_plan_text, write_plan_text};
 pub use timeline::{PlanDetail, PlanStyle};
 pub use turn_plan::{

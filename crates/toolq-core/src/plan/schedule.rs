@@ -279,29 +279,6 @@ impl WaitingCalls {
     }
 }
 
-// Estimates how long a turn takes as planned, from calls that arrive one by one.
-
-/// The calls of a turn that will run, without their inputs. It comes to the same estimate as a
-/// [`TurnPlan`](crate::plan::TurnPlan), which needs all calls at once.
-#[derive(Debug, Default)]
-pub struct TurnEstimator {
-    calls: Vec<SimulatedCall>,
-}
-
-impl TurnEstimator {
-    /// Adds the next call that will run.
-    pub fn add(&mut self, accepted: &AcceptedCall, tools: &ToolsConfig) {
-        self.calls.push(SimulatedCall::new(accepted, tools));
-    }
-
-    /// Returns how long the turn is expected to take if at most `jobs` of its calls run at once.
-    pub fn estimate(self, jobs: NonZeroUsize) -> TurnEstimate {
-        TurnSimulation::new(self.calls.into_iter(), jobs)
-            .run()
-            .estimate
-    }
-}
-
 /// How long the calls of a turn are expected to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TurnEstimate {

@@ -47,8 +47,6 @@ pub struct TurnOrigin {
     pub message_id: Option<String>,
     /// The model that wrote it.
     pub model: Option<String>,
-    /// The span in which the calls were requested, if they belong to a trace of their own.
-    pub traceparent: Option<Traceparent>,
     /// What stands before the message in its conversation, if it is part of one.
     pub before: Option<ContextDigest>,
     /// The ids that calls with different inputs share in the conversation.
@@ -359,8 +357,6 @@ pub struct TraceContext {
     session: String,
     trace_id: u128,
     parent: Option<Traceparent>,
-    /// Calls belong to the parent, and not to the session.
-    is_of_turn: bool,
 }
 
 /// The place of a call in a trace, for the program, server or service that does its work.
@@ -391,18 +387,6 @@ impl TraceContext {
                 .as_ref()
                 .map_or_else(own_id, |parent| parent.trace_id),
             parent,
-            is_of_turn: false,
-        }
-    }
-
-    /// Returns the trace of a turn whose calls were requested in the span `parent`.
-    #[must_use]
-    pub fn of_turn(&self, parent: &Traceparent) -> Self {
-        Self {
-            trace_id: parent.trace_id,
-            parent: Some(parent.clone()),
-            is_of_turn: true,
-            ..self.clone()
         }
     }
 
@@ -451,12 +435,10 @@ impl TraceContext {
         self.span_id("response", &[&path_text(path), &turn.to_string()])
     }
 
-    /// Returns the span that a call belongs to: that of the agent that made it, the one in which its turn was
-    /// requested, or the session's.
+    /// Returns the span that a call belongs to: that of the agent that made it, or the session's.
     pub fn parent_of_call(&self, path: &[(usize, usize)]) -> u64 {
-        match (path, self.parent_span_id()) {
-            ([_, agent @ ..], _) if !agent.is_empty() => self.agent_span_id(agent),
-            (_, Some(parent)) if self.is_of_turn => parent,
+        match path {
+            [_, agent @ ..] if !agent.is_empty() => self.agent_span_id(agent),
             _ => self.session_span_id(),
         }
     }

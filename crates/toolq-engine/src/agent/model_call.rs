@@ -10,7 +10,6 @@ use toolq_core::types::{
     AgentFailure, Api, HttpBacking, HttpMethod, ModelResponse, RequestBody, Template,
     TransportPhase, Turn,
 };
-use tracing::debug;
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
@@ -113,9 +112,7 @@ impl AgentConversation<'_> {
             )
             .map_err(RequestError::permanent)?;
         let origin = endpoint.origin();
-        debug!(turn = turn_number, "requests a response");
         let sent = client.execute(request).await;
-        debug!(turn = turn_number, ok = sent.is_ok(), "the response begins");
         let http =
             sent.map_err(|error| from_transport(error::from_reqwest_error(&origin, &error)))?;
         read_response(http, &origin, self.backing.api, turn_number).await

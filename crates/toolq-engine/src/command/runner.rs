@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::debug;
-
 use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::command::child::{ChildExit, ChildProcess, ProcessGroups};
 use crate::command::pipes::{CommandStreams, ParentEnds};
@@ -187,7 +185,6 @@ async fn run_to_exit(
             return AttemptResult::canceled_while_running(streams.into_output());
         }
     };
-    debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
         // Nothing ran, whatever it was canceled for meanwhile.
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),

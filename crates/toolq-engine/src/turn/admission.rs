@@ -3,8 +3,6 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use tracing::debug;
-
 use crate::digests::idempotency_key;
 use crate::scheduler::Permit;
 use crate::turn::RunningTurn;
@@ -56,11 +54,6 @@ impl RunningTurn<'_> {
             return Continue(());
         }
         let Some(permit) = self.permits.take(&self.engine.limit_for(&job)) else {
-            debug!(
-                id = job.call.id,
-                agent = job.is_agent(),
-                "waits for a place: as many calls run as may"
-            );
             return Break(());
         };
         self.gate.enter();

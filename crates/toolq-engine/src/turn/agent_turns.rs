@@ -248,10 +248,7 @@ impl<'e> AgentTurns<'e> {
             let (tools, scope) = (Arc::clone(&request.tools), Arc::clone(&request.scope));
             Box::new(turn.engine.for_agent(tools, scope))
         });
-        engine.turn_origin = TurnOrigin {
-            traceparent: turn.engine.turn_origin.traceparent.clone(),
-            ..request.origin
-        };
+        engine.turn_origin = request.origin;
         self.current = Some(AgentTurn {
             control: engine.control.clone(),
             run: Box::pin(async move {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
-use tracing::debug;
 
 use crate::approval::{ApprovalReply, Approver, program_reply, question_job};
 use crate::attempt::{Attempt, AttemptTimeout, CallJob, ProgressSender};
@@ -196,7 +195,6 @@ impl RunningTurn<'_> {
         let Some(request) = self.approval_request(number, job) else {
             return;
         };
-        debug!(id = job.call.id, "waits for an approval");
         self.emit(&Event::ApprovalRequested {
             call: &request.call,
             accepted: &request.accepted,

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use tracing::debug;
-
 use crate::attempt::CallJob;
 use crate::recall::may_write;
 use crate::turn::RunningTurn;
@@ -129,12 +127,6 @@ impl RunningTurn<'_> {
             approval,
             unsettled,
         });
-        debug!(
-            id = job.call.id,
-            tool = &*job.call.name,
-            safe = access.safe,
-            "waits at the gate"
-        );
         let number = self.queue.push(call_ref, CallState::Waiting(job));
         match self.closed.cause(is_completion) {
             // With a single job nothing runs in parallel, not even agents, which need no permit.

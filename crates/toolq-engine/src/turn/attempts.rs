@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
-use tracing::{Instrument as _, Span, debug, debug_span};
 
 use crate::attempt::{Attempt, AttemptResult, run_with_drop_deadline};
 use crate::attempt::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
@@ -79,10 +78,7 @@ impl RunningCall {
             slot.note_started(now);
         }
         let trace = engine.settings.trace.as_ref();
-        let trace = trace.map(|trace| match &engine.turn_origin.traceparent {
-            Some(parent) => trace.of_turn(parent).for_call(call),
-            None => trace.for_call(call),
-        });
+        let trace = trace.map(|trace| trace.for_call(call));
         let attempt = Box::new(Attempt {
             job: Arc::clone(&self.job),
             is_probe,
@@ -101,24 +97,12 @@ impl RunningCall {
             output_counter: engine.run_budget.output_counter(),
             control: engine.control.clone(),
         });
-        let span = self.span();
-        debug!(parent: &span, "started");
         let _ = failpoint("start.before");
         let runner = Arc::clone(&engine.runner);
         let mut task = JoinSet::new();
-        task.spawn(run_with_drop_deadline(runner, attempt).instrument(span));
+        task.spawn(run_with_drop_deadline(runner, attempt));
         let _ = failpoint("start.after");
         task
-    }
-
-    fn span(&self) -> Span {
-        debug_span!(
-            "call",
-            id = self.call.tool_use_id,
-            tool = &*self.call.tool_name,
-            attempt = self.attempt,
-            probe = self.is_probing()
-        )
     }
 
     fn show_progress(&self, update: &Progress, turn: &TurnLink<'_>) {

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use tracing::debug;
 
 use crate::attempt::CallJob;
 use crate::reach::StopCause;
@@ -108,14 +107,6 @@ impl RunningTurn<'_> {
             return;
         };
         self.approvals.forget(number);
-        debug!(
-            id = call_ref.tool_use_id,
-            tool = &*call_ref.tool_name,
-            status = outcome.status().as_str(),
-            duration = ?stats.duration,
-            attempts = stats.attempts,
-            "ended"
-        );
         let tool = &job.accepted.tool;
         if let Some(usage) = &stats.agent_usage {
             self.emit(&Event::AgentCompleted {
@@ -289,7 +280,6 @@ impl RunningTurn<'_> {
         if let Some(cause) = control.halt_cause()
             && self.closed.halt.is_none()
         {
-            debug!(?cause, "the turn is halted");
             self.closed.halt = Some(cause);
             let mut effects = self.stop_running(&StopCause::Halted(cause), |_| true);
             effects.extend(self.withdraw_waiting(&NotExecutedCause::Halted(cause), |_| true));

@@ -7,7 +7,6 @@ use std::future::pending;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
-use tracing::debug;
 
 use crate::scheduler::{Permit, SharedStartLimiter};
 use crate::state::EngineState;
@@ -223,7 +222,6 @@ impl RunningTurn<'_> {
     fn announce_wait(&self, call: &mut ThrottledCall, wait: &StartWait) {
         call.was_limited = true;
         if let Some(entry) = self.queue.get(call.number) {
-            debug!(id = entry.call.tool_use_id, subject = %wait.subject, rate = wait.is_rate, "waits for its start");
             self.emit(&Event::Throttled {
                 call: &entry.call,
                 wait,

@@ -5,7 +5,6 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
-use tracing::debug;
 
 use crate::attempt::AttemptResult;
 use crate::reach::orphaned_outcome;
@@ -42,7 +41,6 @@ impl RunningCall {
                 recollection = self.recall(memory, turn).await?;
             }
         }
-        debug!(id = self.call.tool_use_id, verdict = ?recollection.verdict, "the memory was asked");
         let is_yes = |approval: &Approval| approval.decision == ApprovalDecision::Yes;
         let was_approved_before = self.job.approval.as_ref().is_some_and(is_yes);
         let is_approved = recollection.approval.as_ref().is_some_and(is_yes);

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
-use tracing::{Instrument as _, debug_span};
 
 use crate::scheduler::AwaitedPermits;
 use crate::settings::AnswerDelivery;
@@ -177,12 +176,8 @@ impl<'e> RunningTurn<'e> {
         known: Vec<CheckedCall>,
         arrivals: mpsc::UnboundedReceiver<TurnArrival>,
     ) -> TurnStats {
-        let agent = self.parent.as_ref().map(|call| &*call.tool_name);
-        let span = debug_span!("turn", number = self.number, agent);
         // On the heap, since what runs turns is nested in turn.
-        Box::pin(self.run_arrivals(known, arrivals))
-            .instrument(span)
-            .await
+        Box::pin(self.run_arrivals(known, arrivals)).await
     }
 
     async fn run_arrivals(

@@ -36,7 +36,7 @@ pub use session::{
     RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord, ToolsChangeRecord,
     ToolsFileRef, TurnRecord,
 };
-pub use tool_meaning::{definition_digests, do_the_same};
+pub use tool_meaning::definition_digests;
 
 /// Converts a duration to whole milliseconds.
 fn to_millis(duration: Duration) -> u64 {

@@ -86,12 +86,6 @@ impl SessionRecord {
 pub struct ToolsChangeRecord {
     /// The tools file as it is now.
     pub tools: ToolsFileRef,
-    /// How many tools are new.
-    pub added: usize,
-    /// How many tools are gone.
-    pub removed: usize,
-    /// How many tools are defined differently.
-    pub changed: usize,
 }
 
 impl ToolsChangeRecord {
@@ -101,9 +95,6 @@ impl ToolsChangeRecord {
                 path: mask.apply(&change.path).into_owned(),
                 sha256: change.tools.digest.clone(),
             },
-            added: change.added.len(),
-            removed: change.removed.len(),
-            changed: change.changed.len(),
         }
     }
 }

@@ -15,13 +15,8 @@ use toolq_core::types::{
     ServerTransport, StderrUse, Template, Tool,
 };
 
-/// Returns whether calls of both tools do the same.
-pub fn do_the_same(one: &Tool, other: &Tool) -> bool {
-    Aspects::new(one) == Aspects::new(other)
-}
-
-/// Returns digests of everything in a tool's definition that decides what a call does and how it runs, by aspect: what
-/// [`do_the_same`] compares, and the keys about time, order, failures, and approvals. The digests aren't shortened, so
+/// Returns digests of everything in a tool's definition that decides what a call does and how it runs, by aspect: its
+/// [`Aspects`], and the keys about time, order, failures, and approvals. The digests aren't shortened, so
 /// that no other definition can be forged to match them. Comments, order and formatting of tools.yaml change nothing.
 pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
     let mut aspects = Aspects::new(tool);

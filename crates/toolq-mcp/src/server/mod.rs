@@ -10,5 +10,5 @@ pub use request::{
     Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId, ServedCallId,
     ServerEvent, ToolCall,
 };
-pub use result::{SharedCatalog, ToolCatalog};
+pub use result::ToolCatalog;
 pub use session::ServerSession;

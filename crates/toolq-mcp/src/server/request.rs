@@ -30,10 +30,6 @@ pub(crate) struct RequestMeta<'t> {
     client_info: Option<&'t RawValue>,
     #[serde(rename = "progressToken", borrow)]
     pub(crate) progress_token: Option<&'t RawValue>,
-    #[serde(borrow)]
-    traceparent: Option<&'t RawValue>,
-    #[serde(borrow)]
-    tracestate: Option<&'t RawValue>,
 }
 
 /// Parameters of `initialize`.
@@ -96,12 +92,6 @@ impl RequestMeta<'_> {
     /// Returns what the client says that it can do.
     pub(crate) fn client_capabilities(&self) -> Option<Value> {
         serde_json::from_str(self.client_capabilities?.get()).ok()
-    }
-
-    /// Returns the client's `traceparent`, and the `tracestate` that belongs to it. Anything but texts is ignored.
-    pub(crate) fn trace(&self) -> Option<(String, Option<String>)> {
-        let text = |value: Option<&RawValue>| serde_json::from_str(value?.get()).ok();
-        Some((text(self.traceparent)?, text(self.tracestate)))
     }
 
     /// Returns the name of the client, if it has one.
@@ -302,8 +292,6 @@ pub struct ToolCall {
     pub expects_structured_content: bool,
     /// What the client calls itself, if it does.
     pub client_name: Option<String>,
-    /// The client's `traceparent` and `tracestate`, as it sent them in `_meta`.
-    pub trace: Option<(String, Option<String>)>,
     /// How the person at the client can be asked about this call, if at all.
     pub elicitation: Option<ElicitationForm>,
     /// What the person said to the question in the result of an earlier call, which this one repeats.

@@ -1,7 +1,7 @@
 //! What the server sends: the members of its results, and the parameters of its notifications.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -258,28 +258,6 @@ pub struct ToolCatalog {
     positions: HashMap<String, usize>,
     /// What [`param_headers`](Self::param_headers) returns, once it is needed.
     known_param_headers: OnceLock<HashMap<String, ParamHeaders>>,
-}
-
-/// A catalog that can be replaced while connections use it. Clones share it.
-#[derive(Debug, Clone)]
-pub struct SharedCatalog(Arc<RwLock<Arc<ToolCatalog>>>);
-
-impl SharedCatalog {
-    /// Returns the catalog that clients currently see.
-    pub fn current(&self) -> Arc<ToolCatalog> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Replaces the catalog for all connections.
-    pub fn replace(&self, catalog: ToolCatalog) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
-    }
-}
-
-impl From<Arc<ToolCatalog>> for SharedCatalog {
-    fn from(catalog: Arc<ToolCatalog>) -> Self {
-        Self(Arc::new(RwLock::new(catalog)))
-    }
 }
 
 impl ToolCatalog {

@@ -17,7 +17,7 @@ use crate::server::request::{
 };
 use crate::server::result::{
     CallToolAnswer, DiscoverResult, InitializeResult, InputRequiredResult, ListToolsResult,
-    ProgressParams, SharedCatalog, WithdrawnParams,
+    ProgressParams, ToolCatalog, WithdrawnParams,
 };
 use redact::Mask;
 
@@ -25,7 +25,7 @@ use redact::Mask;
 /// [`take_output`](Self::take_output) returns.
 #[derive(Debug)]
 pub struct ServerSession {
-    catalog: SharedCatalog,
+    catalog: Arc<ToolCatalog>,
     mask: Arc<Mask>,
     /// What `initialize` said. A modern client never sends it.
     legacy_client: Option<LegacyClient>,
@@ -58,9 +58,9 @@ struct UnansweredCall {
 
 impl ServerSession {
     /// Begins a connection.
-    pub fn new(catalog: impl Into<SharedCatalog>) -> Self {
+    pub fn new(catalog: Arc<ToolCatalog>) -> Self {
         Self {
-            catalog: catalog.into(),
+            catalog,
             mask: Arc::default(),
             legacy_client: None,
             next_question: 0,
@@ -103,7 +103,7 @@ impl ServerSession {
 
     /// Returns whether the list has a tool of this name now.
     pub fn lists_tool(&self, name: &str) -> bool {
-        self.catalog.current().has_tool(name)
+        self.catalog.has_tool(name)
     }
 
     /// Returns the calls without an answer, oldest first.
@@ -202,7 +202,7 @@ impl ServerSession {
     /// Answers a call. It's not an error if the call was canceled meanwhile: it gets no answer then.
     pub fn answer_call(&mut self, call: ServedCallId, result: &CallToolResult) {
         if let Some(running) = self.running.remove(&call) {
-            let catalog = self.catalog.current();
+            let catalog = Arc::clone(&self.catalog);
             let answer = CallToolAnswer::new(running.version, &catalog, result);
             self.outbox.result(&running.request, answer);
         }
@@ -232,7 +232,7 @@ impl ServerSession {
     /// Answers a call with a question. The client makes the call again with the reply, and with `state`.
     pub fn require_input(&mut self, call: ServedCallId, question: &Elicitation, state: &str) {
         if let Some(running) = self.running.remove(&call) {
-            let catalog = self.catalog.current();
+            let catalog = Arc::clone(&self.catalog);
             let result = InputRequiredResult::new(&catalog, question, state);
             self.outbox.result(&running.request, result);
         }
@@ -283,8 +283,6 @@ struct CallOrigin {
     progress_token: Option<Box<RawValue>>,
     client_name: Option<String>,
     elicitation: Option<ElicitationForm>,
-    /// Its `traceparent` and `tracestate`.
-    trace: Option<(String, Option<String>)>,
 }
 
 impl ServerSession {
@@ -313,7 +311,7 @@ impl ServerSession {
         method: &str,
         params: Option<&RawValue>,
     ) -> Result<Option<ServerEvent>, RpcError> {
-        let catalog = self.catalog.current();
+        let catalog = Arc::clone(&self.catalog);
         if method == "initialize" {
             let params: InitializeParams = read_params(params)?;
             let version = ProtocolVersion::from_date(&params.protocol_version)
@@ -377,7 +375,6 @@ impl ServerSession {
             progress_token: meta.progress_token.map(ToOwned::to_owned),
             client_name,
             elicitation,
-            trace: meta.trace(),
         }
     }
 
@@ -392,9 +389,8 @@ impl ServerSession {
             progress_token,
             client_name,
             elicitation,
-            trace,
         } = origin;
-        let catalog = self.catalog.current();
+        let catalog = Arc::clone(&self.catalog);
         let Some(tool) = catalog.tool(&params.name, version.era()) else {
             let message = format!("unknown tool {}", params.name);
             return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
@@ -425,7 +421,6 @@ impl ServerSession {
             expects_structured_content,
             client_name,
             elicitation,
-            trace,
             input_response: InputResponse::from_params(
                 params.request_state,
                 params.input_responses.as_ref(),
@@ -437,5 +432,3 @@ impl ServerSession {
 fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).unwrap_or_default()
 }
-
-// The tools that a server lists.

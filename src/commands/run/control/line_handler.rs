@@ -15,7 +15,7 @@ use crate::commands::run::control::open_turns::OpenTurns;
 use crate::commands::run::control::tools_loading::ToolsInUse;
 use crate::context::CommandContext;
 use crate::output::{ClientOutput, CommandError, Exit};
-use crate::session::{RunSession, describe_changes};
+use crate::session::RunSession;
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::plan::{TurnPlan, render_plan_json};
@@ -192,11 +192,10 @@ impl<'a> LineHandler<'a> {
     fn reload(&mut self, id: Option<&LineId>) {
         match self.tools.reload() {
             Ok(change) => {
-                let note = describe_changes(&change);
+                let note = format!("{} was read again", change.path);
                 self.context.stderr.print_note(&note);
-                let ready = ready_line(id, Some(&change));
                 self.turns.change_tools(change);
-                self.turns.send(ready);
+                self.turns.send(ready_line(id));
             }
             Err(failure) => {
                 self.has_bad_line = true;

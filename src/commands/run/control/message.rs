@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::commands::run::control::tools_loading::ToolsProblem;
 use toolq_core::answer::DeclarationFormat;
-use toolq_core::types::ToolsChange;
 use toolq_engine::HostCall;
 
 /// The longest id, in bytes.
@@ -321,15 +320,9 @@ pub(super) fn cancel_call_line(id: &LineId, number: u64, tool_use_id: &str) -> S
     format!("{line}\n")
 }
 
-/// Returns the line that says that tools are in force, and what a reload has changed.
-pub(super) fn ready_line(id: Option<&LineId>, change: Option<&ToolsChange>) -> String {
-    let mut line = json!({"type": "ready"});
-    if let Some(change) = change {
-        line["added"] = json!(change.added);
-        line["removed"] = json!(change.removed);
-        line["changed"] = json!(change.changed);
-    }
-    finish_line(line, id)
+/// Returns the line that says that tools are in force.
+pub(super) fn ready_line(id: Option<&LineId>) -> String {
+    finish_line(json!({"type": "ready"}), id)
 }
 
 /// Returns the line that says what was wrong.

@@ -57,9 +57,7 @@ pub(super) fn run(
         line_id,
         has_bad_line,
     } = opening;
-    let ready = host_tools
-        .is_some()
-        .then(|| ready_line(line_id.as_ref(), None));
+    let ready = host_tools.is_some().then(|| ready_line(line_id.as_ref()));
     let session = RunSession::begin(context, Arc::new(tools), &settings, CallSource::Host)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
@@ -141,13 +139,17 @@ impl AnswerDelivery for TurnAnswerSender<'_> {
     fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }
 
-/// Runs the `describe` programs of all tools: calls are checked as soon as they come.
+/// Asks the servers that aren't locked for their tools, and runs the `describe` programs of all tools: calls are checked as soon as
+/// they come.
 async fn describe_tools(session: &mut RunSession<'_>) {
-    let tools = session.setup.tools.tools.iter();
-    let undescribed: Vec<_> = tools
-        .filter(|tool| tool.needs_describe())
-        .cloned()
-        .collect();
+    let tools = Arc::clone(&session.setup.tools);
+    if !tools.unlocked.is_empty() {
+        let discovery = session.engine.schema_discovery();
+        let mut sink = session.warning_sink();
+        discovery.list_servers(&tools.unlocked, &mut sink).await;
+    }
+    let undescribed = tools.tools.iter().filter(|tool| tool.needs_describe());
+    let undescribed: Vec<_> = undescribed.cloned().collect();
     if !undescribed.is_empty() {
         let discovery = session.engine.schema_discovery();
         discovery

@@ -6,11 +6,15 @@ use serde::Serialize;
 
 use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::CommandError;
-use crate::session::{RunSession, ToolsInForce};
+use crate::session::RunSession;
 use redact::Mask;
 use toolq_core::check::CallChecker;
+use toolq_core::text::escape;
 use toolq_core::tools_file::HostToolDeclarations;
-use toolq_core::types::{DescribeResult, Severity, Tool, ToolsChange, ToolsConfig};
+use toolq_core::types::{
+    DescribeCommand, DescribeResult, Severity, Tool, ToolsChange, ToolsConfig, UnlockedServer,
+};
+use toolq_engine::check_machine;
 
 /// Why tools can't be loaded.
 pub(crate) struct LoadFailure {
@@ -146,7 +150,10 @@ const NOT_DESCRIBED: &str =
 pub(super) struct ToolsInUse<'a> {
     context: &'a CommandContext,
     host_tools: Option<HostToolDeclarations>,
-    in_force: ToolsInForce<'a>,
+    mask: Arc<Mask>,
+    tools: Arc<ToolsConfig>,
+    /// Whether the command line says how many calls run at once.
+    has_fixed_jobs: bool,
     checker: CallChecker,
 }
 
@@ -157,33 +164,37 @@ impl<'a> ToolsInUse<'a> {
         host_tools: Option<HostToolDeclarations>,
         has_fixed_jobs: bool,
     ) -> Self {
+        let tools = &session.setup.tools;
         Self {
             context: session.context,
             host_tools,
-            in_force: ToolsInForce::new(session, has_fixed_jobs),
-            checker: CallChecker::new(Arc::clone(&session.setup.tools)),
+            mask: Arc::clone(&session.setup.mask),
+            tools: Arc::clone(tools),
+            has_fixed_jobs,
+            checker: CallChecker::new(Arc::clone(tools)),
         }
     }
 
     pub(super) fn tools(&self) -> &Arc<ToolsConfig> {
-        self.in_force.tools()
+        &self.tools
     }
 
     pub(super) fn checker(&self) -> &CallChecker {
         &self.checker
     }
 
-    /// Reads tools.yaml again. What the host has announced stays. Returns what has changed.
+    /// Reads tools.yaml again. What the host has announced stays. Calls that were checked before run as they were checked.
     ///
     /// # Errors
     /// Why the tools stay as they were.
     pub(super) fn reload(&mut self) -> Result<ToolsChange, LoadFailure> {
-        if self.context.tools_path.as_os_str() == "-" {
+        let path = &self.context.tools_path;
+        if path.as_os_str() == "-" {
             let message = "the tools file came from stdin, so it can't be read again";
             return Err(CommandError::usage(message).into());
         }
         let mut tools = load_tools(self.context, self.host_tools.as_ref(), "")?;
-        self.in_force.admit(&mut tools)?;
+        self.admit(&mut tools)?;
         // A `describe` program would have to run in between, while calls wait.
         for tool in tools.tools.iter().filter(|tool| tool.describe.is_some()) {
             if let Some(describe) = tool.describe.as_ref().filter(|_| tool.needs_describe()) {
@@ -193,16 +204,96 @@ impl<'a> ToolsInUse<'a> {
                     .set(DescribeResult::Err(NOT_DESCRIBED.to_owned()));
             }
         }
-        let (old, new) = (callable(self.tools()), callable(&tools));
-        let change = self.in_force.change(tools, &old, &new);
-        self.in_force.replace(&change.tools);
-        self.checker = CallChecker::new(Arc::clone(&change.tools));
-        Ok(change)
+        self.tools = Arc::new(tools);
+        self.checker = CallChecker::new(Arc::clone(&self.tools));
+        Ok(ToolsChange {
+            path: path.display().to_string(),
+            tools: Arc::clone(&self.tools),
+        })
     }
-}
 
-fn callable(tools: &ToolsConfig) -> Vec<Arc<Tool>> {
-    let mut known = tools.known_tools();
-    known.retain(|tool| !tool.awaits_list);
-    known
+    /// Checks that `tools` can come into force, and lets what tools and servers have said about themselves hold on.
+    ///
+    /// # Errors
+    /// What is fixed when the session begins has changed, or the processes of a tool couldn't be ended.
+    fn admit(&self, tools: &mut ToolsConfig) -> Result<(), CommandError> {
+        self.require_same_setting(tools)?;
+        check_machine(tools)?;
+        for tool in &mut tools.tools {
+            self.keep_description(tool);
+        }
+        for server in &tools.unlocked {
+            self.keep_listing(server);
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// What is fixed when the session begins has changed.
+    fn require_same_setting(&self, tools: &ToolsConfig) -> Result<(), CommandError> {
+        let refuse = |what: &str| {
+            let message = format!("{what} can't change while toolq runs");
+            Err(CommandError::usage(message).with_hint("start it again"))
+        };
+        if tools.root != self.tools.root {
+            return refuse("`root`");
+        }
+        if !self.has_fixed_jobs && tools.concurrency != self.tools.concurrency {
+            return refuse("`concurrency`");
+        }
+        if tools.env_file != self.tools.env_file {
+            return refuse("what `env_file` says");
+        }
+        // What was masked at the start stays masked, and nothing else is.
+        let is_new_secret = |name: &&String| {
+            let value = self.context.environment.get_os(name.as_str());
+            let value = value.unwrap_or_default().to_string_lossy();
+            let value = value.trim();
+            value.len() >= Mask::MIN_SECRET_BYTES && self.mask.apply(value) == value
+        };
+        match tools.secrets.iter().find(is_new_secret) {
+            Some(name) => refuse(&format!("what is secret ({name} is new)")),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets what a server has announced hold on, if it would be reached as before. It isn't asked, since calls wait.
+    fn keep_listing(&self, server: &UnlockedServer) {
+        let mut old = self.tools.unlocked.iter();
+        let old = old.find(|old| old.server.is_same_as(&server.server));
+        match old.and_then(|old| old.listing()) {
+            Some(Ok(listing)) => {
+                server.set_announced(Ok((listing.lock.clone(), Vec::new())));
+            }
+            Some(Err(why)) => server.set_announced(Err(why.to_owned())),
+            None => {
+                let warning = format!(
+                    "the tools of the server {} aren't served until toolq is started again: tools.lock doesn't have it",
+                    server.server.name
+                );
+                self.context.stderr.print_warning(&warning);
+            }
+        }
+        if let Some(Err(why)) = server.listing() {
+            let warning = format!(
+                "the tools of the server {} aren't served: {}",
+                server.server.name,
+                escape(why)
+            );
+            self.context.stderr.print_warning(&warning);
+        }
+    }
+
+    /// Gives a tool the description that it gave itself before, if the same program would be asked.
+    fn keep_description(&self, tool: &mut Arc<Tool>) {
+        let command = |describe: &DescribeCommand| format!("{:?}", describe.command);
+        let old = self.tools.get(&tool.name);
+        let old = old.and_then(|old| old.describe.as_deref());
+        if let (Some(old), Some(new)) = (old, tool.describe.as_deref())
+            && command(old) == command(new)
+        {
+            let described = Box::new(old.clone());
+            Arc::make_mut(tool).describe = Some(described);
+        }
+    }
 }

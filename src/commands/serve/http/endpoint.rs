@@ -22,7 +22,7 @@ use crate::commands::serve::served_client::ServedClient;
 use redact::Mask;
 use toolq_mcp::RpcError;
 use toolq_mcp::http::{PostError, SESSION_ID_HEADER};
-use toolq_mcp::server::SharedCatalog;
+use toolq_mcp::server::ToolCatalog;
 
 /// The supported methods. A GET would open a stream of requests to the client, and there are no such requests.
 const METHODS: HeaderValue = HeaderValue::from_static("POST, DELETE, OPTIONS");
@@ -33,7 +33,7 @@ const BODY_MEMORY_KIB: usize = 64 << 10;
 /// Everything that requests have in common, before calls can begin.
 pub(super) struct Endpoint {
     access: AccessPolicy,
-    pub(super) catalog: SharedCatalog,
+    pub(super) catalog: Arc<ToolCatalog>,
     pub(super) mask: Arc<Mask>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct OpenEndpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(access: AccessPolicy, catalog: SharedCatalog, mask: Arc<Mask>) -> Self {
+    pub(super) fn new(access: AccessPolicy, catalog: Arc<ToolCatalog>, mask: Arc<Mask>) -> Self {
         Self {
             access,
             catalog,

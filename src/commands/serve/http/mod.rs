@@ -28,7 +28,7 @@ use crate::context::CommandContext;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_engine::RunControl;
-use toolq_mcp::server::{SharedCatalog, ToolCatalog};
+use toolq_mcp::server::ToolCatalog;
 
 /// The path of all requests.
 const PATH: &str = "/mcp";
@@ -53,10 +53,10 @@ impl HttpService {
     /// A tool can't be called over HTTP, or the socket can't be used.
     pub(crate) fn start(
         listener: HttpListener,
-        catalog: SharedCatalog,
+        catalog: Arc<ToolCatalog>,
         mask: Arc<Mask>,
     ) -> Result<Self, CommandError> {
-        require_param_headers(&catalog.current())?;
+        require_param_headers(&catalog)?;
         let address = listener.address;
         let socket =
             tokio::net::TcpListener::from_std(listener.socket).map_err(CommandError::usage)?;
@@ -72,7 +72,7 @@ impl HttpService {
 
 /// # Errors
 /// A tool can't be called over HTTP.
-pub(crate) fn require_param_headers(catalog: &ToolCatalog) -> Result<(), CommandError> {
+fn require_param_headers(catalog: &ToolCatalog) -> Result<(), CommandError> {
     let headers = catalog.param_headers();
     headers.map(drop).map_err(|(tool, why)| {
         CommandError::usage(format!("{tool} can't be called over HTTP: {why}")).with_hint(

@@ -57,8 +57,8 @@ impl OpenEndpoint {
         let body = self.read_body(body).await?;
         let posted = PostedBody::read(&body)?;
         let headers = RequestHeaders(&request.headers);
-        let catalog = self.settings.catalog.current();
-        let target = posted.target(&headers, catalog.known_param_headers())?;
+        let param_headers = self.settings.catalog.known_param_headers();
+        let target = posted.target(&headers, param_headers)?;
         let (requests, is_batch) = (posted.requests(), posted.is_batch);
         let delivery = self.deliver(posted, target, peer, accepted)?;
         let mut response = if requests == 0 {
@@ -89,7 +89,7 @@ impl OpenEndpoint {
         accepted: AcceptedForms,
     ) -> Result<PostDelivery, PostError> {
         let protocol = || {
-            let catalog = self.settings.catalog.clone();
+            let catalog = Arc::clone(&self.settings.catalog);
             ServerSession::new(catalog).with_mask(Arc::clone(&self.settings.mask))
         };
         let (client, lifeline, new_session) = match target {

@@ -1,0 +1,120 @@
+//! How long a worker may still start calls of a turn, by its own clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A clock that keeps running while the machine sleeps.
+#[cfg(target_os = "linux")]
+const CLOCK: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const CLOCK: ClockId = ClockId::Monotonic;
+
+/// The time until which the server won't give the turn to another worker, as this machine's clock sees it. Clones share it.
+///
+/// The clock keeps running while the process is stopped or the machine sleeps, and it can't be set.
+#[derive(Debug, Clone)]
+pub(crate) struct Lease {
+    ack_wait: Duration,
+    end: Arc<AtomicU64>,
+    /// A call was to start after it.
+    was_missed: Arc<AtomicBool>,
+}
+
+impl Lease {
+    /// Begins a lease that was requested at `asked`.
+    pub(crate) fn new(asked: Duration, ack_wait: Duration) -> Self {
+        Self {
+            ack_wait,
+            end: Arc::new(AtomicU64::new(as_millis(asked + ack_wait))),
+            was_missed: Arc::default(),
+        }
+    }
+
+    /// Extends the lease after the server has confirmed a request that was sent at `asked`. What counts is when it was sent:
+    /// the server's own time begins later. A lease that is over stays so: another worker may have the turn, and the server
+    /// confirms the request all the same.
+    pub(crate) fn renew(&self, asked: Duration) {
+        let end = as_millis(asked + self.ack_wait);
+        let extend = |current: u64| (as_millis(now()) < current).then_some(current.max(end));
+        // It is over if nothing was extended.
+        let _ = self
+            .end
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, extend);
+    }
+
+    /// Ends the lease: the turn is another worker's.
+    pub(crate) fn end(&self) {
+        self.end.store(0, Ordering::SeqCst);
+    }
+
+    /// Returns whether the turn may be another worker's by now.
+    pub(crate) fn is_over(&self) -> bool {
+        as_millis(now()) >= self.end.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end. Once one
+    /// may not, none may.
+    pub(crate) fn allows_start(&self) -> bool {
+        let margin = as_millis(self.ack_wait / 10);
+        if as_millis(now()) + margin >= self.end.load(Ordering::SeqCst) {
+            self.was_missed.store(true, Ordering::SeqCst);
+        }
+        !self.was_missed()
+    }
+
+    /// Returns whether a call was to start after the lease.
+    pub(crate) fn was_missed(&self) -> bool {
+        self.was_missed.load(Ordering::SeqCst)
+    }
+
+    /// Returns how long the lease is from each request on.
+    pub(crate) fn duration(&self) -> Duration {
+        self.ack_wait
+    }
+}
+
+/// Returns the time since the machine started, with the time that it slept.
+pub(crate) fn now() -> Duration {
+    let time = clock_gettime(CLOCK);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(seconds, nanos)
+}
+
+fn as_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_counts_from_when_it_was_asked_for() {
+        let ack_wait = Duration::from_hours(1);
+        let lease = Lease::new(Duration::ZERO, Duration::ZERO);
+        assert!(lease.is_over());
+        assert!(!Lease::new(now(), ack_wait).is_over());
+        let half = ack_wait / 2;
+        let lease = Lease::new(now().saturating_sub(half), ack_wait);
+        // An older confirmation that arrives late takes nothing away.
+        lease.renew(Duration::ZERO);
+        assert!(!lease.is_over());
+        lease.end();
+        assert!(lease.is_over());
+    }
+
+    #[test]
+    fn a_lease_that_is_over_is_not_revived_by_a_late_confirmation() {
+        // A machine may have started just now, so the leases began with it.
+        let nearly = Lease::new(Duration::ZERO, now() * 20 / 19);
+        assert!(!nearly.is_over() && !nearly.allows_start());
+        let lease = Lease::new(Duration::ZERO, now());
+        assert!(lease.is_over());
+        lease.renew(now());
+        assert!(lease.is_over());
+    }
+}
