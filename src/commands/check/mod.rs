@@ -65,29 +65,7 @@ pub fn check_tools_file(
             return Err(error);
         }
     };
-    let mut problems = file.loaded.problems.clone();
-    if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
-        problems.extend(tools_file::find_warnings(
-            tools,
-            (tree, &file.loaded.sources),
-            &file.path,
-            &context.environment.with_env_file(&tools.env_file),
-        ));
-        problems.extend(tools_file::find_header_warnings(
-            tools,
-            tree,
-            header_problem,
-        ));
-        problems.extend(tools_file::find_sandbox_warnings(
-            tools,
-            tree,
-            &SandboxSurroundings {
-                gaps: &find_sandbox_gaps,
-                logs: log_places(context),
-            },
-        ));
-    }
-    problems.sort_by_key(|problem| problem.span);
+    let mut problems = find_problems(&file, context);
     let errors = problems
         .iter()
         .filter(|problem| problem.severity == Severity::Error)
@@ -127,6 +105,34 @@ pub fn check_tools_file(
             Exit::ProblemsFound
         },
     )
+}
+
+/// Returns the errors and warnings in the order of their places.
+fn find_problems(file: &LoadedToolsFile, context: &CommandContext) -> Vec<FileProblem> {
+    let mut problems = file.loaded.problems.clone();
+    if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
+        problems.extend(tools_file::find_warnings(
+            tools,
+            (tree, &file.loaded.sources),
+            &file.path,
+            &context.environment.with_env_file(&tools.env_file),
+        ));
+        problems.extend(tools_file::find_header_warnings(
+            tools,
+            tree,
+            header_problem,
+        ));
+        problems.extend(tools_file::find_sandbox_warnings(
+            tools,
+            tree,
+            &SandboxSurroundings {
+                gaps: &find_sandbox_gaps,
+                logs: log_places(context),
+            },
+        ));
+    }
+    problems.sort_by_key(|problem| problem.span);
+    problems
 }
 
 fn placed_problems(file: &LoadedToolsFile, problems: &[FileProblem]) -> Vec<PlacedProblem> {

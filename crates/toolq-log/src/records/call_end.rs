@@ -186,18 +186,7 @@ impl<'a> CallEndRecord<'a> {
                 _ if outcome.is_in_doubt() => None,
                 reach => Some(reach.name().into()),
             },
-            memory: match outcome {
-                Outcome::Restored(restored) => {
-                    restored.source.as_ref().map(|source| MemoryRecord {
-                        log: mask
-                            .apply(&source.log.to_string_lossy())
-                            .into_owned()
-                            .into(),
-                        ended: source.ended_ms,
-                    })
-                }
-                _ => None,
-            },
+            memory: MemoryRecord::new(outcome, mask),
         }
     }
 
@@ -251,6 +240,21 @@ pub struct LateResultRecord<'a> {
     pub tool_name: Cow<'a, str>,
     /// Whether the result says that the call failed.
     pub is_error: bool,
+}
+
+impl MemoryRecord<'_> {
+    /// `None` if the result doesn't come from another run.
+    fn new(outcome: &Outcome, mask: &Mask) -> Option<Self> {
+        let Outcome::Restored(restored) = outcome else {
+            return None;
+        };
+        let source = restored.source.as_ref()?;
+        let log = mask.apply(&source.log.to_string_lossy()).into_owned();
+        Some(Self {
+            log: log.into(),
+            ended: source.ended_ms,
+        })
+    }
 }
 
 impl<'a> LateResultRecord<'a> {

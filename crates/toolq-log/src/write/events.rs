@@ -114,6 +114,14 @@ impl Recorder {
                 outcome,
                 duration,
             } => self.record_probe_end(call, *finding, outcome, *duration)?,
+            event => self.record_event_beside_calls(event)?,
+        }
+        Ok(())
+    }
+
+    /// Records what happens to servers and definitions. Other events leave no record.
+    fn record_event_beside_calls(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
             Event::Describing { tool } => self.record_describe_start(tool)?,
             Event::Described {
                 tool,
@@ -131,17 +139,7 @@ impl Recorder {
                 is_error,
             } => self.record_late_result(call, text, *is_error)?,
             Event::ToolsChanged(change) => self.record_tools_change(change)?,
-            Event::ApprovalRequested { .. }
-            | Event::Throttled { .. }
-            | Event::ApproverStopped { .. }
-            | Event::AgentStarted { .. }
-            | Event::AgentProgress { .. }
-            | Event::AgentMessage { .. }
-            | Event::AgentCompleted { .. }
-            | Event::PartialInput { .. }
-            | Event::BatchStarted { .. }
-            | Event::Status { .. }
-            | Event::ResultWritten { .. } => {}
+            _ => {}
         }
         Ok(())
     }
