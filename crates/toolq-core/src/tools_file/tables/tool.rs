@@ -11,7 +11,7 @@ use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm, RateForm}
 use crate::tools_file::tables::command::CommandForm;
 use crate::tools_file::tables::http::{HttpFile, McpFile};
 use crate::tools_file::tables::limits::{LimitsFile, RetryFile, TimeoutForm};
-use crate::tools_file::tables::messages::{MessagesFile, tool_messages_schema};
+use crate::tools_file::tables::messages::MessagesFile;
 use crate::tools_file::tables::sandbox::SandboxForm;
 use crate::tools_file::tables::values::{Argv, DurationText, InputSchema, JsonObject, SizeText};
 use crate::tools_file::tables::when::{ApproveForm, SafetyForm};
@@ -127,7 +127,6 @@ pub struct ToolFile {
     /// What `toolq replay` replaces in texts before it compares them, for parts that change every time.
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Texts for the model when a call fails. They take precedence over the file's `messages`.
-    #[schemars(schema_with = "tool_messages_schema")]
     pub messages: Field<MessagesFile>,
 }
 
