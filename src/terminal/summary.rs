@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::Exit;
@@ -58,7 +57,7 @@ pub struct RunSummary {
 impl RunSummary {
     /// Creates an empty summary of a run in which at most `jobs` calls run at once. `tools` say what agents cost, and how long
     /// calls should take.
-    pub fn new(clock: Clock, tools: &Arc<ToolsConfig>, jobs: NonZeroUsize) -> Self {
+    pub fn new(clock: Clock, tools: &ToolsConfig, jobs: NonZeroUsize) -> Self {
         Self {
             clock,
             calls: 0,
@@ -409,7 +408,6 @@ impl MemoryNote {
 
 /// Adds up what plans of a run's turns would say, while their calls arrive.
 struct PlannedDurationMeter {
-    tools: Arc<ToolsConfig>,
     jobs: NonZeroUsize,
     /// The turn whose calls arrive.
     turn: Option<TurnEstimator>,
@@ -423,10 +421,9 @@ struct PlannedDurationMeter {
 
 impl PlannedDurationMeter {
     /// Returns `None` if no tool has an estimate.
-    pub(super) fn new(tools: &Arc<ToolsConfig>, jobs: NonZeroUsize) -> Option<Self> {
+    pub(super) fn new(tools: &ToolsConfig, jobs: NonZeroUsize) -> Option<Self> {
         let has_estimates = tools.tools.iter().any(|tool| tool.estimate.is_some());
-        has_estimates.then(|| Self {
-            tools: Arc::clone(tools),
+        has_estimates.then_some(Self {
             jobs,
             turn: None,
             total: Duration::ZERO,
@@ -450,7 +447,7 @@ impl PlannedDurationMeter {
                 if let Verdict::Accepted(accepted) = &checked.verdict
                     && let Some(turn) = &mut self.turn
                 {
-                    turn.add(accepted, &self.tools);
+                    turn.add(accepted);
                     let estimate = accepted.tool.estimate;
                     self.has_estimate |= estimate.is_some();
                     self.has_unknown |= estimate.is_none();

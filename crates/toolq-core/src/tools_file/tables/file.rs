@@ -19,7 +19,6 @@ use crate::tools_file::context::{CheckContext, Diagnostics, SourceMap};
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::builtins::resolve_builtins;
-use crate::tools_file::tables::calls::{HostFile, resolve_hosts};
 use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
 use crate::tools_file::tables::messages::{MessagesFile, resolve_messages};
 use crate::tools_file::tables::server::ServerFile;
@@ -75,9 +74,6 @@ pub struct ToolsFile {
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Programs that serve tools by the Model Context Protocol (MCP), by name.
     pub servers: Field<SpannedTable<ServerFile>>,
-    /// Limits on the requests of `http` tools, by host: `api.example.com`, or `*.example.com` for all of its subdomains
-    /// together.
-    pub hosts: Field<SpannedTable<HostFile>>,
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.
@@ -263,7 +259,6 @@ pub(crate) fn resolve_tools_file(
         own_files,
         messages,
         formats: file.formats.copied().unwrap_or_default(),
-        hosts: resolve_hosts(&file.hosts, context.diagnostics),
         prices: resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
     }
