@@ -21,10 +21,6 @@ pub(crate) struct ChatRequest<'a> {
     pub(crate) messages: ChatMessages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thinking: Option<&'a Value>,
     #[serde(flatten)]
     pub(crate) extra_body: &'a Map<String, Value>,
 }
