@@ -34,12 +34,7 @@ pub fn tools_file(data: &[u8]) {
     let (Some(tools), Some(tree)) = (parsed.tools, parsed.tree) else {
         return;
     };
-    let warnings = find_warnings(
-        &tools,
-        (&tree, &parsed.sources),
-        &dir.join("tools.yaml"),
-        &Environment::default(),
-    );
+    let warnings = find_warnings(&tools, &tree, &Environment::default());
     check_problems(&warnings, text);
     let checker = CallChecker::new(Arc::new(tools.clone()));
     for tool in &tools.tools {

@@ -120,7 +120,7 @@ fn nothing_is_missing_from_a_machine_that_has_everything() {
     );
     assert!(
         ran.stderr
-            .contains("9 tools, 3 warnings; nothing is missing"),
+            .contains("9 tools, 2 warnings; nothing is missing"),
         "{}",
         ran.stderr
     );

@@ -319,10 +319,7 @@ tools:
         )
     };
     let check = |sandbox: &str| {
-        let files = CliSandbox::new()
-            .tools(&tools(sandbox))
-            .file(".git/config", "")
-            .file("src/a", "");
+        let files = CliSandbox::new().tools(&tools(sandbox)).file("src/a", "");
         files.run(&["check"]).stderr
     };
     let unconfined = check("false");
@@ -335,11 +332,6 @@ tools:
     }
     assert!(check("{}").contains("no problems"), "{}", check("{}"));
     assert!(check("{write: [src]}").contains("no problems"));
-    let warned = check("{write: [root]}");
-    for name in [".git/config", ".git/hooks", "tools.lock", "tools.yaml"] {
-        assert!(warned.contains(name), "{name}: {warned}");
-    }
-    assert_eq!(warned.matches("decides what runs").count(), 2, "{warned}");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn the_loader_rejects_what_the_schema_rejects() {
         ("output: json", "output: yaml"),
         ("method: POST", "method: post"),
         ("leftovers: allow", "leftovers: keep"),
-        ("{failed: \"no rate: {error}\"}", "{new_task: {task: Do}}"),
+        ("{failed: \"no rate: {error}\"}", "{faild: Do}"),
         ("files: 64, processes", "files: 3, processes"),
         ("processes: 32", "processes: 0"),
         (

@@ -360,7 +360,6 @@ impl TestTurn {
                 env_file: toolq_core::types::EnvFile::default(),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
-                hosts: Vec::new(),
                 prices: toolq_core::types::PriceTable::default(),
                 formats: FormatPolicy::Annotate,
                 digest: String::new(),

@@ -169,10 +169,7 @@ pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, (String, &'s
 }
 
 /// Parses a host, or `*.` followed by a domain, whether it is public or not.
-///
-/// # Errors
-/// See [`parse_host_pattern`].
-pub(crate) fn parse_host_name_pattern(text: &str) -> Result<HostPattern, (String, &'static str)> {
+fn parse_host_name_pattern(text: &str) -> Result<HostPattern, (String, &'static str)> {
     let not_a_host = (
         format!("`{text}` isn't a host"),
         "write `api.example.com`, or `*.example.com` for all of its subdomains: no scheme, no port, no path",

@@ -96,8 +96,7 @@ impl EngineState {
     /// Returns what limits when this call starts.
     pub(crate) fn limits_of(&self, job: &CallJob) -> AppliedLimits {
         let depth = self.agent_depth();
-        let env = |name: &str| self.settings.environment.get(name);
-        applied_limits(&job.accepted, &self.settings.tools, depth, &env)
+        applied_limits(&job.accepted, depth)
     }
 
     /// Returns the limit that a call of the current turn counts toward.

@@ -192,9 +192,8 @@ impl SpanBuilder {
         let earlier_turns = call.turn_ends.range(..response.turn);
         let ends = earlier_turns.map(|(_, ended_ms)| *ended_ms);
         let before = begins.chain(ends).filter(|ms| *ms <= response.at_ms);
-        let mut attributes = vec![text(OPERATION, "chat")];
+        let mut attributes = vec![text(OPERATION, "chat"), text(PROVIDER, response.provider)];
         let optional = |name, value: &Option<String>| Some(text(name, value.clone()?));
-        attributes.extend(optional(PROVIDER, &response.provider));
         attributes.extend(optional(RESPONSE_MODEL, &response.model));
         attributes.extend(optional(RESPONSE_ID, &response.message_id));
         attributes.extend(usage_attributes(&response.usage));
@@ -224,8 +223,7 @@ impl SpanBuilder {
             text(OPERATION, "invoke_agent"),
             text(AGENT_NAME, usage.agent_name.clone()),
         ];
-        let provider = call.provider.clone();
-        attributes.extend(provider.map(|name| text(PROVIDER, name)));
+        attributes.extend(call.provider.map(|name| text(PROVIDER, name)));
         attributes.extend(usage_attributes(&sum));
         let trace = &self.trace;
         self.span(SpanFacts {

@@ -25,8 +25,8 @@ pub(crate) struct TracedCall {
     pub(crate) input: String,
     pub(crate) requested_ms: u64,
     pub(crate) attempts: Vec<TracedAttempt>,
-    /// Whose API responded last to the agent that works on it, if that is known.
-    pub(crate) provider: Option<String>,
+    /// Whose API the agent that works on it asks, once it has responded.
+    pub(crate) provider: Option<&'static str>,
     /// When the last call of each turn of that agent ended.
     pub(crate) turn_ends: BTreeMap<usize, u64>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct TracedResponse {
     /// The agent's turn.
     pub(crate) turn: usize,
     pub(crate) model: Option<String>,
-    pub(crate) provider: Option<String>,
+    pub(crate) provider: &'static str,
     pub(crate) message_id: Option<String>,
     pub(crate) usage: ReportedUsage,
 }
@@ -140,11 +140,10 @@ impl LiveCalls {
             let text = text.as_ref()?;
             Some(self.mask.apply(text).into_owned())
         };
-        let provider = response.provider.map(str::to_owned);
         let responding = self.calls.get_mut(&call.key())?;
-        responding.provider.clone_from(&provider);
+        responding.provider = Some(response.provider);
         let response = TracedResponse {
-            provider,
+            provider: response.provider,
             at_ms,
             turn,
             model: masked(&response.model),

@@ -5,8 +5,7 @@ mod machine;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::values::CheckFormat;
 use crate::commands::check::machine::{NeedsSurvey, render_text, summarize, survey_needs};
@@ -16,10 +15,9 @@ use crate::output::{
 };
 use redact::Mask;
 use toolq_core::text::format_count;
-use toolq_core::tools_file::{self, SandboxSurroundings};
+use toolq_core::tools_file;
 use toolq_core::types::{Backing, FileProblem, Severity, Span, Tool, ToolsConfig};
 use toolq_engine::find_sandbox_gaps;
-use toolq_mcp::http::ParamHeaders;
 
 #[derive(Debug, Args)]
 pub struct CheckArguments {
@@ -111,25 +109,10 @@ pub fn check_tools_file(
 fn find_problems(file: &LoadedToolsFile, context: &CommandContext) -> Vec<FileProblem> {
     let mut problems = file.loaded.problems.clone();
     if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
-        problems.extend(tools_file::find_warnings(
-            tools,
-            (tree, &file.loaded.sources),
-            &file.path,
-            &context.environment.with_env_file(&tools.env_file),
-        ));
-        problems.extend(tools_file::find_header_warnings(
-            tools,
-            tree,
-            header_problem,
-        ));
-        problems.extend(tools_file::find_sandbox_warnings(
-            tools,
-            tree,
-            &SandboxSurroundings {
-                gaps: &find_sandbox_gaps,
-                logs: log_places(context),
-            },
-        ));
+        let environment = context.environment.with_env_file(&tools.env_file);
+        problems.extend(tools_file::find_warnings(tools, tree, &environment));
+        let sandboxes = tools_file::find_sandbox_warnings(tools, tree, find_sandbox_gaps);
+        problems.extend(sandboxes);
     }
     problems.sort_by_key(|problem| problem.span);
     problems
@@ -189,23 +172,6 @@ fn print_read_error(
     let path = if path == "-" { "stdin" } else { &path };
     let problem = PlacedProblem::new(&problem, path, "", &Mask::default());
     print_placed(format, &[problem], None)
-}
-
-/// Returns why a tool with this input schema can't be called over HTTP, if so.
-fn header_problem(schema: &Value) -> Option<String> {
-    let schema = RawValue::from_string(schema.to_string()).ok()?;
-    ParamHeaders::from_schema(&schema).err()
-}
-
-/// Returns where runs write their session logs, as far as that is known.
-fn log_places(context: &CommandContext) -> Vec<PathBuf> {
-    let named = context.environment.get_os("TOOLQ_LOG_FILE");
-    let default = toolq_log::sessions_dir(&context.environment).ok();
-    named
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(default)
-        .collect()
 }
 
 /// Names the tools without a description. Those of servers and those that describe themselves have theirs elsewhere.

@@ -75,12 +75,6 @@ fn a_file_that_cannot_be_used_is_an_error_without_its_values() {
 }
 
 #[test]
-fn a_file_that_others_can_open_causes_a_warning() {
-    let output = sandbox(VALUES).run_shell("chmod 640 conf/.env; \"$TOOLQ\" check --strict");
-    assert_says(&output, 1, &["tools.yaml:2:11", "(mode 640)", "chmod 600"]);
-}
-
-#[test]
 fn a_call_that_writes_is_refused_its_path() {
     let output = sandbox(VALUES).run(&["call", "write", r#"{"path": "conf/.env"}"#]);
     assert_says(&output, 2, &["must not lead to .env"]);

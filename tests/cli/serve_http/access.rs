@@ -220,19 +220,9 @@ fn a_token_opens_other_addresses() {
 #[test]
 fn a_header_that_is_not_allowed_is_an_error() {
     let tools = "version: 1\ntools:\n  a:\n    input_schema: {type: object, properties: {x: {type: number, x-mcp-header: X}}}\n    effect: read\n    command: [date]\n";
-    for (arguments, code, problem) in [
-        (
-            &["serve", "--http", "127.0.0.1:0"][..],
-            2,
-            "a can't be called over HTTP: ",
-        ),
-        (&["check"], 0, "⚠ `a` can't be called over HTTP: "),
-    ] {
-        let output = CliSandbox::new().tools(tools).run(arguments);
-        let output = output.assert_exit(code);
-        assert!(output.stderr.contains(problem), "{}", output.stderr);
-    }
-    let allowed = tools.replace("number", "integer");
-    let output = CliSandbox::new().tools(&allowed).run(&["check"]);
-    assert!(!output.stderr.contains("HTTP"), "{}", output.stderr);
+    let sandbox = CliSandbox::new().tools(tools);
+    let output = sandbox.run(&["serve", "--http", "127.0.0.1:0"]);
+    let output = output.assert_exit(2);
+    let problem = "a can't be called over HTTP: ";
+    assert!(output.stderr.contains(problem), "{}", output.stderr);
 }

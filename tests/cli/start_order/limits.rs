@@ -1,4 +1,4 @@
-//! `max_parallel`, `rate` and `hosts`.
+//! `max_parallel` and `rate`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,16 +12,13 @@ use crate::support::{
 const TOOLS: &str = r#"
 version: 1
 concurrency: 8
-hosts: {127.0.0.1: {rate: 2/s}}
 servers: {files: {command: ["false"], max_parallel: 1}}
 defaults: {retry: {times: 0}}
 rules: [{tools: "slow_*", max_parallel: 1}]
 tools:
   often: {effect: read, input_schema: {type: object}, rate: 10/s, command: ["true"]}
-  save: {effect: read, input_schema: {type: object}, rate: {per: 60/m, burst: 3}, max_parallel: 2, estimate: 1s, command: ["true"]}
+  save: {effect: read, input_schema: {type: object}, rate: 60/m, max_parallel: 2, estimate: 3s, command: ["true"]}
   slow_one: {effect: read, input_schema: {type: object}, estimate: 3s, command: ["true"]}
-  get: {effect: read, input_schema: {type: object}, http: {url: "http://127.0.0.1:9/get"}}
-  find: {effect: read, input_schema: {type: object}, http: {url: "http://127.0.0.1:9/find"}}
   list: {effect: read, input_schema: {type: object}, mcp: {server: files}}
   stat: {effect: read, input_schema: {type: object}, mcp: {server: files}}
 "#;
@@ -110,17 +107,9 @@ fn time_intervals() -> u64 {
     took
 }
 
-/// All tools that send requests to a host share its rate, and all tools of a server its limits.
+/// All tools of a server share its limits.
 #[test]
-fn hosts_and_servers_limit_all_their_tools() {
-    let output = run(&["get", "find", "get"]);
-    let starts = start_times(&output);
-    assert!(
-        starts.windows(2).all(|pair| pair[1] - pair[0] >= 489),
-        "{starts:?}"
-    );
-    let by_host = |id: &str| [id, "rate", "host 127.0.0.1", "wait"].map(str::to_owned);
-    assert_eq!(throttled(&output), [by_host("toolu_1"), by_host("toolu_2")]);
+fn servers_limit_all_their_tools() {
     let output = run(&["list", "stat"]);
     let by_server = ["toolu_1", "max_parallel", "server files", "wait"].map(str::to_owned);
     assert_eq!(throttled(&output), [by_server]);
@@ -152,21 +141,20 @@ fn the_plan_shows_limits_and_estimates_with_them() {
     };
     let json = |tools: &[&str]| parse_json_lines(&plan(tools, &["--format", "json"])).remove(0);
     let planned = json(&["save"; 6]);
-    // Two at once: the third of the burst starts after a second, and those after it as they become due.
-    assert_eq!(planned["estimate"]["planned_ms"], 4_000);
+    // Two at once, and no two within a second.
+    assert_eq!(planned["estimate"]["planned_ms"], 10_000);
     assert_eq!(
         planned["batches"][0]["calls"][0]["limits"],
-        json!([{"of": "save", "max_parallel": 2, "rate": "60/m", "burst": 3}])
+        json!([{"of": "save", "max_parallel": 2, "rate": "60/m"}])
     );
     let planned = json(&["slow_one", "slow_one"]);
     assert_eq!(planned["estimate"]["planned_ms"], 6_000);
     let call = &planned["batches"][0]["calls"][0];
     assert_eq!(call["set_by_rules"], json!({"max_parallel": "slow_*"}));
-    let text = plan(&["save", "get", "list"], &[]);
+    let text = plan(&["save", "list"], &[]);
     for line in [
         "(by effect)\n",
-        " at most 2 at once, 60/m with bursts of 3\n",
-        " host 127.0.0.1: 2/s\n",
+        " at most 2 at once, 60/m\n",
         " server files: at most 1 at once\n",
     ] {
         assert!(text.contains(line), "{text}");

@@ -16,10 +16,6 @@ fn when_must_constrain_the_input() {
         {properties: {pth: {const: x}}, required: [pth]}       ⇒ pth       ⇒ the input has no `pth`
         {required: [pth]}                                      ⇒ required  ⇒ the input has no `pth`
         {not: {required: [pth]}}                               ⇒ required  ⇒ the input has no `pth`
-        {properties: {a: {properties: {b: {}}}}}               ⇒ properties ⇒ applies to values of type object
-        {pattern: "^SELECT"}                                   ⇒ pattern   ⇒ applies to values of type string, and the input
-        {properties: {n: {pattern: "^1"}}}                     ⇒ pattern   ⇒ applies to values of type string, and `n`
-        {properties: {a: {minimum: 1}}}                        ⇒ minimum   ⇒ applies to values of type number, and `a`
         {}                                                     ⇒ when      ⇒ checks nothing
         true                                                   ⇒ when      ⇒ checks nothing
         "#,
@@ -32,29 +28,6 @@ fn when_must_constrain_the_input() {
         {$comment: read-only, not: {required: [o]}, properties: {a: {enum: [x], description: y}}}
         {if: {required: [o]}, then: {properties: {o: {const: x}}}, else: false}
         "#,
-    );
-}
-
-/// Such a `when` decides the same for every call, which is hardly what its author meant.
-#[test]
-fn a_when_that_no_input_can_match_is_warned_about() {
-    let frame = |when: &str| {
-        format!(
-            "tools:\n  t:\n    input_schema: {{type: object, properties: {{currency: {{enum: [EUR, USD]}}, n: {{type: integer, maximum: 9}}}}}}\n    approve: {{when: {when}}}\n    command: [date]\n"
-        )
-    };
-    assert_warned(
-        frame,
-        r"
-        {properties: {currency: {const: euro}}}          ⇒ const ⇒ no input has this `currency`
-        {anyOf: [{properties: {n: {enum: [10, text]}}}]} ⇒ enum  ⇒ no input has this `n`
-        ",
-    );
-    assert_no_problems(
-        frame,
-        r"
-        {properties: {currency: {enum: [euro, EUR]}, n: {const: 9}}}
-        ",
     );
 }
 

@@ -102,9 +102,6 @@ fn numbers_out_of_range_are_refused() {
         defaults: {timeout: 0s} ⇒ 0s ⇒ finish within this time
         defaults: {max_output: 0} ⇒ 0 ⇒ nothing through
         defaults: {max_parallel: 0} ⇒ 0 ⇒ would let no call start
-        hosts: {a.example.com: {max_parallel: 0}} ⇒ 0 ⇒ would let no call start
-        hosts: {a.example.com: {}} ⇒ a.example.com ⇒ the host has no limits
-        hosts: {a.example.com/x: {rate: 1/s}} ⇒ a.example.com/x ⇒ isn't a host
         ",
     );
     assert_refused(
@@ -121,8 +118,6 @@ fn numbers_out_of_range_are_refused() {
         rate: 0/s ⇒ 0/s ⇒ isn't a rate
         rate: 1.5/s ⇒ 1.5/s ⇒ isn't a rate
         rate: 10/d ⇒ 10/d ⇒ isn't a rate
-        rate: {burst: 3} ⇒ rate ⇒ `rate` has no `per`
-        rate: {per: 10/s, burst: 0} ⇒ 0 ⇒ would let no call start
         max_output: 64kb ⇒ 64kb ⇒ isn't a size
         retry: {times: 101} ⇒ 101 ⇒ too many
         retry: {backoff: 60s, max_backoff: 1s} ⇒ 60s ⇒ longer than
@@ -135,7 +130,7 @@ fn numbers_out_of_range_are_refused() {
         timeout: {after: 1ms, grace: 0s}
         max_output: 1
         max_parallel: 1 ⏎ rate: 600/m
-        rate: {per: 10 / s, burst: 20}
+        rate: 10 / s
         retry: {times: 0}
         timeout: 365d
         ",
@@ -307,8 +302,6 @@ fn settings_of_an_agents_requests_are_checked() {
     assert_refused(
         frame,
         r"
-        temperature: 2.5 ⇒ 2.5 ⇒ out of range
-        thinking: 2000 ⇒ 2000 ⇒ must be an object
         extra_body: [1] ⇒ [ ⇒ must be an object
         extra_body: {model: n} ⇒ { ⇒ `model` has a key of its own
         extra_body: {messages: []} ⇒ { ⇒ `messages` has a key of its own
@@ -318,10 +311,7 @@ fn settings_of_an_agents_requests_are_checked() {
     assert_no_problems(
         frame,
         r"
-        temperature: 0
-        temperature: 1.5
-        thinking: {type: enabled, budget_tokens: 1024}
-        extra_body: {top_k: 5}
+        extra_body: {temperature: 1.5, thinking: {type: enabled, budget_tokens: 1024}}
         headers: {anthropic-beta: x, authorization: y}
         cache: false
         ",

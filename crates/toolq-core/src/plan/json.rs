@@ -10,9 +10,9 @@ use serde::ser::{Serialize, Serializer};
 use crate::json::expect_json;
 use crate::plan::invocation_line::{InvocationJson, SandboxJson};
 use crate::plan::remembered_call::{RejectedCall, RememberedCall};
-use crate::plan::schedule::{TurnEstimate, known_limits};
+use crate::plan::schedule::TurnEstimate;
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
-use crate::schedule::LimitedSubject;
+use crate::schedule::{LimitedSubject, applied_limits};
 use crate::types::{
     Call, CallLock, LockMode, MaskedJson, MaskedText, Outcome, ProblemDetail, StartLimits, Status,
 };
@@ -182,7 +182,7 @@ struct LocksJson<'a> {
     write: Vec<MaskedText<'a>>,
 }
 
-/// The limits of a tool, a server or a host.
+/// The limits of a tool or a server.
 #[derive(serde::Serialize)]
 struct LimitsJson {
     of: String,
@@ -190,8 +190,6 @@ struct LimitsJson {
     max_parallel: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    burst: Option<u32>,
 }
 
 #[derive(serde::Serialize)]
@@ -241,7 +239,7 @@ impl<'a> PlannedCallJson<'a> {
                 .as_ref()
                 .map(|locks| LocksJson::new(locks, mask)),
             waits_for: plan.waits.as_ref().map(|waits| waits.before(call.position)),
-            limits: known_limits(accepted, plan.tools)
+            limits: applied_limits(accepted, 0)
                 .iter()
                 .map(LimitsJson::new)
                 .collect(),
@@ -270,11 +268,7 @@ impl LimitsJson {
         Self {
             of: subject.to_string(),
             max_parallel: limits.max_parallel.map(NonZeroUsize::get),
-            rate: limits.rate.map(|rate| rate.per_period()),
-            burst: limits
-                .rate
-                .map(|rate| rate.burst.get())
-                .filter(|burst| *burst > 1),
+            rate: limits.rate.map(|rate| rate.to_string()),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::schedule::{
     AppliedLimits, CallAccess, Gate, StartLimiter, StartTicket, WaitingLines, applied_limits,
 };
-use crate::types::{AcceptedCall, Invocation, ToolsConfig};
+use crate::types::{AcceptedCall, Invocation};
 
 /// A call of a turn that is played.
 #[derive(Debug)]
@@ -21,19 +21,14 @@ pub(crate) struct SimulatedCall {
 }
 
 impl SimulatedCall {
-    pub(crate) fn new(accepted: &AcceptedCall, tools: &ToolsConfig) -> Self {
+    pub(crate) fn new(accepted: &AcceptedCall) -> Self {
         Self {
             estimate: accepted.tool.estimate,
             is_agent: matches!(accepted.invocation, Some(Invocation::Agent(_))),
             access: CallAccess::of(accepted),
-            limits: known_limits(accepted, tools),
+            limits: applied_limits(accepted, 0),
         }
     }
-}
-
-/// Returns what limits a call, as far as the file says: the environment may name another host.
-pub(crate) fn known_limits(accepted: &AcceptedCall, tools: &ToolsConfig) -> AppliedLimits {
-    applied_limits(accepted, tools, 0, &|_| None)
 }
 
 /// When the calls of a turn start, and how long the turn takes.

@@ -13,10 +13,8 @@ use std::time::Duration;
 
 use crate::plan::partition::BatchPartition;
 use crate::plan::remembered_call::{RejectedCall, RememberedCall, SkipCause};
-use crate::plan::schedule::{
-    SimulatedCall, SimulatedTurn, TurnEstimate, TurnSimulation, known_limits,
-};
-use crate::schedule::{CallAccess, Gate, LimitedSubject, OrderCause};
+use crate::plan::schedule::{SimulatedCall, SimulatedTurn, TurnEstimate, TurnSimulation};
+use crate::schedule::{CallAccess, Gate, LimitedSubject, OrderCause, applied_limits};
 use crate::text::format_duration;
 use crate::types::{
     AcceptedCall, Approval, ApprovalDecision, Call, CheckedCall, Invocation, OnDoubt, OnFailure,
@@ -226,7 +224,7 @@ impl<'a> TurnPlan<'a> {
     fn schedule_calls(&mut self) {
         let calls = self
             .planned_calls()
-            .map(|planned| SimulatedCall::new(planned.accepted, self.tools));
+            .map(|planned| SimulatedCall::new(planned.accepted));
         let SimulatedTurn { starts, estimate } = TurnSimulation::new(calls, self.jobs).run();
         self.estimate = estimate;
         let mut starts = starts.into_iter();
@@ -321,10 +319,10 @@ impl PlannedCall<'_> {
         let settings = self.accepted.tool.rule_settings.iter();
         let settings = settings.map(|setting| format!("{} by rule {}", setting.key, setting.glob));
         let mut notes: Vec<String> = settings.collect();
-        let limits = known_limits(self.accepted, plan.tools);
+        let limits = applied_limits(self.accepted, 0);
         notes.extend(limits.iter().map(|(subject, limits)| match subject {
             LimitedSubject::Tool(..) => limits.to_string(),
-            LimitedSubject::Server(_) | LimitedSubject::Host(_) => format!("{subject}: {limits}"),
+            LimitedSubject::Server(_) => format!("{subject}: {limits}"),
         }));
         let cache = self.accepted.tool.cache;
         notes.extend(cache.map(|policy| policy.to_string()));

@@ -1,4 +1,4 @@
-//! Decides when calls may start if their tool, server or host limits that.
+//! Decides when calls may start if their tool or server limits that.
 //!
 //! Calls with the same limits wait in a line of their own, so those of other tools pass them. Between lines, the call
 //! that has waited longest comes first, but only where it could start.
@@ -13,8 +13,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::types::{AcceptedCall, Backing, Invocation, StartLimits, StartRate, ToolsConfig};
-use crate::url::build_request_url;
+use crate::types::{AcceptedCall, Backing, Invocation, StartLimits, StartRate};
 
 /// Starts calls as their limits say.
 #[derive(Debug, Default)]
@@ -142,7 +141,7 @@ impl StartLimiter {
         for subject in ticket.subjects.iter() {
             if let Some(state) = self.states.get_mut(subject) {
                 state.running += usize::from(ticket.position.is_first_start);
-                if let Some(rate) = &state.limits.rate {
+                if let Some(rate) = state.limits.rate {
                     state.meter.record_start(rate, now, waited);
                 }
             }
@@ -153,7 +152,7 @@ impl StartLimiter {
     pub fn note_started(&mut self, ticket: &StartTicket, now: Duration) {
         for subject in ticket.subjects.iter() {
             if let Some(state) = self.states.get_mut(subject)
-                && let Some(rate) = &state.limits.rate
+                && let Some(rate) = state.limits.rate
             {
                 state.meter.note_started(rate, now);
             }
@@ -203,8 +202,7 @@ impl StartLimiter {
             return Some(wait(subject, None));
         }
         let due = subjects.iter().filter_map(|subject| {
-            let state = &self.states[subject];
-            let due = state.meter.due_at(state.limits.rate.as_ref()?);
+            let due = self.states[subject].meter.next;
             (due > now).then_some((due, subject))
         });
         let (due, subject) = due.max_by_key(|(due, _)| *due)?;
@@ -223,19 +221,13 @@ const MIN_LATENESS: Duration = Duration::from_millis(2);
 /// timer is exact; one that is later does, so that no starts are made up for.
 #[derive(Debug, Clone, Default)]
 struct RateMeter {
-    /// When the next start would be due if nothing had been saved up.
+    /// When the next call may start.
     next: Duration,
 }
 
 impl RateMeter {
-    /// Returns when the next call may start.
-    fn due_at(&self, rate: &StartRate) -> Duration {
-        let saved = rate.interval() * (rate.burst.get() - 1);
-        self.next.saturating_sub(saved)
-    }
-
     /// Counts a start. `waited` says whether the call waited for it, so that it may be late.
-    fn record_start(&mut self, rate: &StartRate, now: Duration, waited: bool) {
+    fn record_start(&mut self, rate: StartRate, now: Duration, waited: bool) {
         let lateness = if waited {
             max_lateness(rate)
         } else {
@@ -245,14 +237,14 @@ impl RateMeter {
     }
 
     /// Notes when the call of the last start really started: its start was recorded in the meantime.
-    fn note_started(&mut self, rate: &StartRate, now: Duration) {
+    fn note_started(&mut self, rate: StartRate, now: Duration) {
         let counted_from = now.saturating_sub(max_lateness(rate));
         self.next = self.next.max(counted_from + rate.interval());
     }
 }
 
 /// Returns how late a start may be without moving the grid.
-fn max_lateness(rate: &StartRate) -> Duration {
+fn max_lateness(rate: StartRate) -> Duration {
     let interval = rate.interval();
     MIN_LATENESS.max(interval / 50).min(interval / 2)
 }
@@ -311,7 +303,7 @@ impl<T: Clone> WaitingLines<T> {
     }
 }
 
-// What limits when a call starts: its tool, and its server or host.
+// What limits when a call starts: its tool, and its server.
 
 /// What limits calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -320,17 +312,14 @@ pub enum LimitedSubject {
     Tool(String, usize),
     /// The server with this name.
     Server(String),
-    /// The hosts that match this pattern.
-    Host(String),
 }
 
-/// For people: `save`, `server files`, `host api.example.com`.
+/// For people: `save`, `server files`.
 impl fmt::Display for LimitedSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(name, _) => f.write_str(name),
             Self::Server(name) => write!(f, "server {name}"),
-            Self::Host(name) => write!(f, "host {name}"),
         }
     }
 }
@@ -341,14 +330,8 @@ pub type AppliedLimits = Arc<[(LimitedSubject, StartLimits)]>;
 /// What most calls have. They share it.
 static UNLIMITED: LazyLock<AppliedLimits> = LazyLock::new(|| Arc::from([]));
 
-/// Returns what limits a call, whose agent is nested in `depth` others. `env` looks up environment variables: they may
-/// name the host.
-pub fn applied_limits(
-    accepted: &AcceptedCall,
-    tools: &ToolsConfig,
-    depth: usize,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> AppliedLimits {
+/// Returns what limits a call, whose agent is nested in `depth` others.
+pub fn applied_limits(accepted: &AcceptedCall, depth: usize) -> AppliedLimits {
     let tool = &accepted.tool;
     let depth = match accepted.invocation {
         Some(Invocation::Agent(_)) => depth,
@@ -358,19 +341,10 @@ pub fn applied_limits(
         let subject = LimitedSubject::Tool(tool.name.clone(), depth);
         (subject, tool.start_limits)
     });
-    let shared = match (&tool.backing, &accepted.invocation) {
-        (Some(Backing::Mcp(mcp)), _) => {
-            let limits = mcp.server.start_limits;
-            (!limits.is_empty()).then(|| {
-                let subject = LimitedSubject::Server(mcp.server.name.clone());
-                (subject, limits)
-            })
-        }
-        (Some(Backing::Http(http)), Some(Invocation::Http(request))) if !tools.hosts.is_empty() => {
-            let url = build_request_url(http, request, env).ok();
-            let host = url.as_ref().and_then(url::Url::host_str);
-            host.and_then(|host| tools.host_limits(host))
-                .filter(|(_, limits)| !limits.is_empty())
+    let shared = match &tool.backing {
+        Some(Backing::Mcp(mcp)) if !mcp.server.start_limits.is_empty() => {
+            let subject = LimitedSubject::Server(mcp.server.name.clone());
+            Some((subject, mcp.server.start_limits))
         }
         _ => None,
     };
@@ -380,20 +354,6 @@ pub fn applied_limits(
     own.into_iter().chain(shared).collect()
 }
 
-impl ToolsConfig {
-    /// Returns the limits of a host: those of its own name, or else of the first pattern that it matches.
-    fn host_limits(&self, host: &str) -> Option<(LimitedSubject, StartLimits)> {
-        let is_own = |pattern: &str| pattern == host;
-        let own = self
-            .hosts
-            .iter()
-            .find(|entry| is_own(&entry.pattern.to_string()));
-        let entry = own.or_else(|| self.hosts.iter().find(|entry| entry.pattern.matches(host)))?;
-        let subject = LimitedSubject::Host(entry.pattern.to_string());
-        Some((subject, entry.limits))
-    }
-}
-
 #[cfg(test)]
 mod rate_tests {
     use std::num::NonZeroU32;
@@ -401,11 +361,10 @@ mod rate_tests {
     use super::*;
     use crate::types::RatePeriod;
 
-    fn rate(starts: u32, burst: u32) -> StartRate {
+    fn rate(starts: u32) -> StartRate {
         StartRate {
             starts: NonZeroU32::new(starts).unwrap(),
             period: RatePeriod::Second,
-            burst: NonZeroU32::new(burst).unwrap(),
         }
     }
 
@@ -417,10 +376,10 @@ mod rate_tests {
         let start = now;
         let mut starts = Vec::new();
         for call in 0..count {
-            let due = meter.due_at(&rate);
+            let due = meter.next;
             let waited = due > now;
             now = now.max(due + Duration::from_millis(lateness(call)));
-            meter.record_start(&rate, now, waited);
+            meter.record_start(rate, now, waited);
             starts.push(now.saturating_sub(start).as_millis());
         }
         starts
@@ -428,37 +387,25 @@ mod rate_tests {
 
     #[test]
     fn starts_are_equally_far_apart() {
-        assert_eq!(starts(rate(10, 1), 4, |_| 0), [0, 100, 200, 300]);
+        assert_eq!(starts(rate(10), 4, |_| 0), [0, 100, 200, 300]);
     }
 
     /// A timer that is a millisecond late each time doesn't slow the rate down, and nothing is made up for after a
     /// longer delay.
     #[test]
     fn lateness_does_not_add_up_and_a_delay_saves_nothing() {
-        let late = starts(rate(100, 1), 1_001, |call| call % 3);
+        let late = starts(rate(100), 1_001, |call| call % 3);
         assert!((10_000..10_003).contains(&late[1_000]), "{}", late[1_000]);
         assert!(late.windows(2).all(|pair| pair[1] - pair[0] >= 8));
-        let delayed = starts(rate(10, 1), 4, |call| if call == 1 { 250 } else { 0 });
+        let delayed = starts(rate(10), 4, |call| if call == 1 { 250 } else { 0 });
         assert_eq!(delayed, [0, 350, 448, 548]);
-    }
-
-    #[test]
-    fn a_burst_is_saved_up_once() {
-        assert_eq!(starts(rate(10, 3), 6, |_| 0), [0, 0, 0, 100, 200, 300]);
-        let mut meter = RateMeter::default();
-        let rate = rate(10, 3);
-        for _ in 0..3 {
-            meter.record_start(&rate, Duration::from_secs(9), false);
-        }
-        assert_eq!(meter.due_at(&rate), Duration::from_millis(9_100));
-        assert!(meter.due_at(&rate) <= Duration::from_mins(1));
     }
 
     /// However fast a rate is, a start that comes late moves those after it by half an interval at least.
     #[test]
     fn lateness_is_at_most_half_of_an_interval() {
-        let (mut meter, rate) = (RateMeter::default(), rate(500, 1));
-        meter.note_started(&rate, Duration::from_secs(9));
-        assert_eq!(meter.due_at(&rate), Duration::from_millis(9_001));
+        let (mut meter, rate) = (RateMeter::default(), rate(500));
+        meter.note_started(rate, Duration::from_secs(9));
+        assert_eq!(meter.next, Duration::from_millis(9_001));
     }
 }

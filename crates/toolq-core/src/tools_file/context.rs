@@ -116,13 +116,6 @@ impl SourceMap {
         self.host_start.map(|start| &self.text[start..])
     }
 
-    /// Returns where the text of each file begins, with its path as in [`SourcePosition::included`].
-    pub(crate) fn files(&self) -> impl Iterator<Item = (Option<&Path>, usize)> {
-        self.files
-            .iter()
-            .map(|file| (file.name.as_deref(), file.start))
-    }
-
     /// Finds the file in which a span begins.
     pub fn locate(&self, span: Span) -> SourcePosition<'_> {
         let index = self

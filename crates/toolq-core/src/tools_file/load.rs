@@ -2,7 +2,7 @@
 //! hint.
 //!
 //! Checks the structure first, then the schemas, then what the settings mean together. Whether programs, directories
-//! and variables exist on this machine is checked in `lints::environment`.
+//! and variables exist on this machine is checked in `lints`.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};

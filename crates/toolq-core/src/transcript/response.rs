@@ -64,7 +64,10 @@ pub fn parse_response(
         unknown_stop_reason: unknown_stop,
         message_id: object.get_text("id").map(Cow::into_owned),
         model: object.get_text("model").map(Cow::into_owned),
-        provider: None,
+        provider: match api {
+            Api::Anthropic => "anthropic",
+            Api::OpenAiChat => "openai",
+        },
         usage: ReportedUsage(usage.and_then(|usage| complete_usage(api, &usage))),
         body: to_raw_value(body),
     };

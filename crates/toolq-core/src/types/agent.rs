@@ -35,10 +35,6 @@ pub struct AgentBacking {
     pub max_turns: u32,
     /// Maximum number of tokens in one response.
     pub max_tokens: u32,
-    /// Sampling temperature. `None` is the API's default.
-    pub temperature: Option<f64>,
-    /// Extended thinking, as the API takes it.
-    pub thinking: Option<Value>,
     /// Whether requests mark what the API is to cache.
     pub cache: bool,
     /// Additional headers, with lowercase names.
@@ -97,8 +93,8 @@ pub struct ModelResponse {
     pub message_id: Option<String>,
     /// The model that responded, if the response names it.
     pub model: Option<String>,
-    /// Whose API responded, if that is known: the name that OpenTelemetry has for it.
-    pub provider: Option<&'static str>,
+    /// Whose API responded: the name that OpenTelemetry has for it.
+    pub provider: &'static str,
     /// The tokens that the response cost, if reported.
     pub usage: ReportedUsage,
 }

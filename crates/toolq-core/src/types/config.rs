@@ -12,7 +12,6 @@ use redact::Mask;
 use serde_json::json;
 
 use crate::os::Environment;
-use crate::types::policies::HostLimits;
 use crate::types::server::{ServerConfig, ServerLock, ToolDefinition, ToolLock};
 use crate::types::tool::{Backing, BuiltinTool, FormatPolicy, MessageTemplates, Tool};
 use crate::types::usage::PriceTable;
@@ -42,8 +41,6 @@ pub struct ToolsConfig {
     pub env_file: EnvFile,
     /// The file's own texts for models. Texts of a tool are in [`Tool::messages`].
     pub messages: MessageTemplates,
-    /// Limits on requests, by host.
-    pub hosts: Vec<HostLimits>,
     /// Token prices by model name.
     pub prices: PriceTable,
     /// What `format` in an `input_schema` does.

@@ -57,7 +57,7 @@ pub use outcome::{
 };
 pub(crate) use policies::FILE_LOCK_PREFIX;
 pub use policies::{
-    ApprovalPolicy, CachePolicy, CallLock, CallLocks, Effect, HostLimits, LockMode, LockTemplates,
+    ApprovalPolicy, CachePolicy, CallLock, CallLocks, Effect, LockMode, LockTemplates,
     LockedResource, OncePolicy, RatePeriod, RuleSetting, SafetyPolicy, SafetyRule, StartLimits,
     StartRate, safety_text,
 };

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::text::format_duration;
-use crate::types::backing::HostPattern;
 use crate::types::template::Template;
 
 /// What decides whether a call is concurrency-safe, resolved from the tool and the file's rules.
@@ -135,22 +134,13 @@ pub struct OncePolicy {
     pub expires: Option<Duration>,
 }
 
-/// The limits of a tool, a server or a host on its calls.
+/// The limits of a tool or a server on its calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StartLimits {
     /// Maximum number of calls that run at once.
     pub max_parallel: Option<NonZeroUsize>,
     /// How often calls start.
     pub rate: Option<StartRate>,
-}
-
-/// The limits of the hosts that match a pattern, which share them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostLimits {
-    /// The hosts.
-    pub pattern: HostPattern,
-    /// Their limits.
-    pub limits: StartLimits,
 }
 
 /// How often calls start: `10/s`.
@@ -160,8 +150,6 @@ pub struct StartRate {
     pub starts: NonZeroU32,
     /// The period.
     pub period: RatePeriod,
-    /// How many starts may be saved up while fewer calls start.
-    pub burst: NonZeroU32,
 }
 
 /// The period of a rate.
@@ -183,14 +171,9 @@ impl StartLimits {
 }
 
 impl StartRate {
-    /// Returns how far two starts are apart that aren't saved up.
+    /// Returns how far two starts are apart.
     pub fn interval(&self) -> Duration {
         self.period.duration() / self.starts.get()
-    }
-
-    /// `10/s`.
-    pub fn per_period(&self) -> String {
-        format!("{}/{}", self.starts, self.period.name())
     }
 }
 
@@ -237,14 +220,10 @@ impl fmt::Display for StartLimits {
     }
 }
 
-/// `10/s`, or `10/s with bursts of 20`.
+/// `10/s`.
 impl fmt::Display for StartRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.per_period())?;
-        if self.burst > NonZeroU32::MIN {
-            write!(f, " with bursts of {}", self.burst)?;
-        }
-        Ok(())
+        write!(f, "{}/{}", self.starts, self.period.name())
     }
 }
 

@@ -270,16 +270,6 @@ pub enum MessageKey {
     InDoubt,
     EmptyOutput,
     AlreadyDone,
-    CompletionDescription,
-    CompletionResult,
-    NewTaskDescription,
-    NewTaskAgent,
-    NewTaskTask,
-    ReadOutputDescription,
-    ReadOutputId,
-    ReadOutputOffset,
-    ReadOutputLimit,
-    ReadOutputPattern,
 }
 
 /// The author's own texts for models. Keys that are missing fall back to the English defaults in `answer`.

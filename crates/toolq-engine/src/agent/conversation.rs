@@ -132,7 +132,6 @@ impl AgentConversation<'_> {
                 truncate(unknown_stop, MAX_STOP_REASON_CHARS)
             ));
         }
-        response.provider = endpoint.provider();
         let mask = &self.runner.mask;
         response.model = response
             .model

@@ -32,18 +32,11 @@ pub(crate) struct ModelEndpoint {
     headers: HeaderMap,
     system: Option<String>,
     max_tokens: u32,
-    temperature: Option<f64>,
-    thinking: Option<Value>,
     extra_body: Map<String, Value>,
     cache: bool,
 }
 
 impl ModelEndpoint {
-    /// Returns the name that OpenTelemetry has for whose API this is, if that is known.
-    pub(super) fn provider(&self) -> Option<&'static str> {
-        provider_name(self.url.host_str().unwrap_or_default(), self.api)
-    }
-
     /// Resolves the endpoint, API key and system prompt of an agent.
     ///
     /// # Errors
@@ -78,8 +71,6 @@ impl ModelEndpoint {
             headers,
             system: templates.resolve_optional(backing.system.as_ref())?,
             max_tokens: backing.max_tokens,
-            temperature: backing.temperature,
-            thinking: backing.thinking.clone(),
             extra_body: backing.extra_body.clone(),
             cache: backing.cache && backing.api == Api::Anthropic,
         })
@@ -115,8 +106,6 @@ impl ModelEndpoint {
                 marked_last: marked_message.as_deref(),
             },
             tools: marked_tools.as_deref().or(tools),
-            temperature: self.temperature,
-            thinking: self.thinking.as_ref(),
             extra_body: &self.extra_body,
         };
         expect_json(serde_json::to_string(&body))
@@ -246,42 +235,6 @@ fn mark_message(message: &RawValue) -> Option<Box<RawValue>> {
     RawValue::from_string(format!(r#"{{"role":"user","content":{marked}}}"#)).ok()
 }
 
-// Whose API an agent's model has, by the names that the GenAI conventions of OpenTelemetry have for providers.
-
-/// The hosts of providers. A prefix, such as a region or a tenant, doesn't matter.
-const HOSTS: [(&str, &str); 14] = [
-    ("api.anthropic.com", "anthropic"),
-    ("api.openai.com", "openai"),
-    ("openai.azure.com", "azure.ai.openai"),
-    ("services.ai.azure.com", "azure.ai.inference"),
-    ("generativelanguage.googleapis.com", "gcp.gemini"),
-    ("aiplatform.googleapis.com", "gcp.vertex_ai"),
-    ("api.mistral.ai", "mistral_ai"),
-    ("api.groq.com", "groq"),
-    ("api.deepseek.com", "deepseek"),
-    ("api.cohere.com", "cohere"),
-    ("api.cohere.ai", "cohere"),
-    ("api.perplexity.ai", "perplexity"),
-    ("api.x.ai", "x_ai"),
-    ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
-];
-
-/// Returns the name of the provider at `host`. At an unknown host, the API decides, unless many others implement it, too.
-fn provider_name(host: &str, api: Api) -> Option<&'static str> {
-    let is_at = |known: &str| {
-        let before = host.strip_suffix(known);
-        before.is_some_and(|before| before.is_empty() || before.ends_with(['.', '-']))
-    };
-    let is_bedrock = host.starts_with("bedrock") && host.ends_with(".amazonaws.com");
-    let known = HOSTS.iter().find(|(known, _)| is_at(known));
-    match (known, api) {
-        (Some((_, name)), _) => Some(name),
-        (None, _) if is_bedrock => Some("aws.bedrock"),
-        (None, Api::Anthropic) => Some("anthropic"),
-        (None, Api::OpenAiChat) => None,
-    }
-}
-
 // The JSON of a request to a model's API, and what an agent takes from the environment.
 
 /// The body of a request for the next response of a model.
@@ -297,10 +250,6 @@ pub(crate) struct ChatRequest<'a> {
     pub(crate) messages: ChatMessages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thinking: Option<&'a Value>,
     #[serde(flatten)]
     pub(crate) extra_body: &'a Map<String, Value>,
 }
@@ -457,35 +406,5 @@ mod tests {
         assert_eq!(mark(r#"{"role":"assistant","content":"a"}"#), None);
         assert_eq!(mark(r#"{"role":"user","content":" "}"#), None);
         assert_eq!(mark(r#"{"role":"user","content":[]}"#), None);
-    }
-
-    #[test]
-    fn a_host_tells_its_provider() {
-        for (host, api, name) in [
-            ("api.anthropic.com", Api::Anthropic, Some("anthropic")),
-            ("127.0.0.1", Api::Anthropic, Some("anthropic")),
-            ("api.deepseek.com", Api::Anthropic, Some("deepseek")),
-            ("api.openai.com", Api::OpenAiChat, Some("openai")),
-            (
-                "me.openai.azure.com",
-                Api::OpenAiChat,
-                Some("azure.ai.openai"),
-            ),
-            (
-                "us-central1-aiplatform.googleapis.com",
-                Api::OpenAiChat,
-                Some("gcp.vertex_ai"),
-            ),
-            (
-                "bedrock-runtime.us-west-2.amazonaws.com",
-                Api::OpenAiChat,
-                Some("aws.bedrock"),
-            ),
-            ("localhost", Api::OpenAiChat, None),
-            ("notapi.openai.com.example", Api::OpenAiChat, None),
-            ("fakeapi.openai.com", Api::OpenAiChat, None),
-        ] {
-            assert_eq!(provider_name(host, api), name, "{host}");
-        }
     }
 }

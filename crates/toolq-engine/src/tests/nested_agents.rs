@@ -138,8 +138,6 @@ fn agent_backing() -> AgentBacking {
         tools: Vec::new(),
         max_turns: 1,
         max_tokens: 1,
-        temperature: None,
-        thinking: None,
         cache: false,
         headers: Vec::new(),
         extra_body: serde_json::Map::new(),

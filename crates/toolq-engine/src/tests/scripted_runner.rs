@@ -321,7 +321,6 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
             env_file: toolq_core::types::EnvFile::default(),
             secrets: Vec::new(),
             messages: BTreeMap::default(),
-            hosts: Vec::new(),
             prices: toolq_core::types::PriceTable::default(),
             formats: toolq_core::types::FormatPolicy::Annotate,
             digest: String::new(),

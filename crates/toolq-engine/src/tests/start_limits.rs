@@ -16,11 +16,10 @@ use toolq_core::types::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn limited(name: &str, max_parallel: usize, rate: Option<(u32, u32)>) -> Tool {
-    let rate = rate.map(|(starts, burst)| StartRate {
+fn limited(name: &str, max_parallel: usize, rate: Option<u32>) -> Tool {
+    let rate = rate.map(|starts| StartRate {
         starts: NonZeroU32::new(starts).unwrap(),
         period: RatePeriod::Second,
-        burst: NonZeroU32::new(burst).unwrap(),
     });
     Tool {
         start_limits: StartLimits {
@@ -87,11 +86,6 @@ fn run_timed(
     }
 }
 
-fn ids_at(run: &TimedRun, at: Duration) -> Vec<&str> {
-    let started = run.starts.iter().filter(|(_, start)| *start == at);
-    started.map(|(id, _)| id.as_str()).collect()
-}
-
 /// A call that waits for its limits keeps its place: safe calls of other tools pass it, an unsafe one waits for it.
 #[test]
 fn calls_of_other_tools_pass_one_that_waits_for_its_turn() {
@@ -132,7 +126,7 @@ fn calls_of_other_tools_pass_one_that_waits_for_its_turn() {
 
 #[test]
 fn one_job_runs_calls_in_order_whatever_limits_them() {
-    let (one, other) = (limited("one", 1, Some((10, 1))), tool("other"));
+    let (one, other) = (limited("one", 1, Some(10)), tool("other"));
     let turn = vec![
         call(0, "a", &one),
         call(1, "b", &one),
@@ -147,7 +141,7 @@ fn one_job_runs_calls_in_order_whatever_limits_them() {
 /// Over ten seconds, the rate holds within 2 %, and no two starts are closer than 98 % of its interval.
 #[test]
 fn a_rate_holds_over_ten_seconds() {
-    let tool = limited("t", 0, Some((10, 1)));
+    let tool = limited("t", 0, Some(10));
     let ids: Vec<String> = (0..101).map(|index| format!("a{index}")).collect();
     let run = run_timed(&[&tool], 8, calls(&ids.join(" "), &tool), SECOND / 2, None);
     let starts: Vec<Duration> = run.starts.iter().map(|(_, at)| *at).collect();
@@ -162,18 +156,10 @@ fn a_rate_holds_over_ten_seconds() {
     assert_eq!(run.recorder.lines_for("throttled").len(), 100);
 }
 
-#[test]
-fn a_burst_may_be_saved_up() {
-    let tool = limited("t", 0, Some((2, 3)));
-    let run = run_timed(&[&tool], 8, calls("a b c d e", &tool), Duration::ZERO, None);
-    assert_eq!(ids_at(&run, Duration::ZERO), ["a", "b", "c"]);
-    assert!(run.starts[3].1 >= SECOND / 2 && run.starts[4].1 >= SECOND);
-}
-
 /// Retries wait for their limits as first starts do, and come before them. With one job, the retry has what a later call needs.
 #[test]
 fn retries_count_as_starts_and_come_first() {
-    let mut tool = limited("t", 0, Some((1, 1)));
+    let mut tool = limited("t", 0, Some(1));
     tool.retry.max_retries = 1;
     tool.retry.conditions = vec![RetryCondition::Exit(1)];
     for jobs in [1, 8] {
@@ -192,7 +178,7 @@ fn retries_count_as_starts_and_come_first() {
 /// A retry waits for its limits within `timeout.total`; the first start of a call waits as long as it takes.
 #[test]
 fn a_retry_that_has_no_turn_in_time_ends_with_its_last_outcome() {
-    let mut tool = limited("t", 0, Some((1, 1)));
+    let mut tool = limited("t", 0, Some(1));
     tool.start_limits.rate.as_mut().unwrap().period = RatePeriod::Minute;
     tool.retry.max_retries = 1;
     tool.retry.conditions = vec![RetryCondition::Exit(1)];
@@ -204,7 +190,7 @@ fn a_retry_that_has_no_turn_in_time_ends_with_its_last_outcome() {
 
 #[test]
 fn a_halt_ends_calls_that_wait_for_their_turn() {
-    let mut tool = limited("t", 0, Some((1, 1)));
+    let mut tool = limited("t", 0, Some(1));
     tool.start_limits.rate.as_mut().unwrap().period = RatePeriod::Hour;
     tool.retry.max_retries = 1;
     tool.retry.conditions = vec![RetryCondition::Exit(1)];

@@ -59,7 +59,7 @@ pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
 ///
 /// A field belongs to the meaning if it decides which inputs are accepted, what a call does, or how its output is
 /// read: the schema, `paths`, `coerce`, the effect, the backing with its program, arguments, environment, URL and body,
-/// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output`,
+/// or the agent's model, prompts, tools and `extra_body`, `probe`, `output`,
 /// `empty` and `output_schema`. It doesn't if it only decides what people, models or clients read (descriptions, names,
 /// `status`, `messages`, `destructive`, `open_world`), when
 /// a call runs (`concurrency_safe`, `rules`, `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes),

@@ -90,7 +90,6 @@ fn tools() -> ToolsConfig {
         env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
-        hosts: Vec::new(),
         prices: crate::types::PriceTable::default(),
         formats: crate::types::FormatPolicy::Annotate,
         digest: String::new(),

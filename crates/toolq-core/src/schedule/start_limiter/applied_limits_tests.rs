@@ -4,20 +4,16 @@ use super::*;
 use crate::check::CallChecker;
 use crate::testing::sample_call;
 use crate::tools_file::parse_tools_file;
-use crate::types::Verdict;
+use crate::types::{ToolsConfig, Verdict};
 
 const TOOLS: &str = r#"
 version: 1
-hosts: {"*.example.com": {max_parallel: 1}, api.example.com: {max_parallel: 2}, other.org: {max_parallel: 3}}
 servers: {files: {command: [serve], max_parallel: 4}, free: {command: [serve]}}
 tools:
   plain: {effect: read, input_schema: {type: object}, command: ["true"]}
   limited: {effect: read, input_schema: {type: object}, max_parallel: 5, command: ["true"]}
   list: {effect: read, input_schema: {type: object}, max_parallel: 6, mcp: {server: files}}
   free: {effect: read, input_schema: {type: object}, mcp: {server: free}}
-  api: {effect: read, input_schema: {type: object}, http: {url: "https://api.example.com/a"}}
-  www: {effect: read, input_schema: {type: object}, http: {url: "https://www.example.com/a"}}
-  else: {effect: read, input_schema: {type: object}, http: {url: "https://else.org/a"}}
   expert:
     max_parallel: 7
     input_schema: {type: object}
@@ -30,11 +26,11 @@ fn limits_of(tools: &Arc<ToolsConfig>, name: &str, depth: usize) -> Vec<String> 
     let Verdict::Accepted(accepted) = checked.verdict else {
         panic!("{name}: {checked:?}");
     };
-    let limits = applied_limits(&accepted, tools, depth, &|_| None);
+    let limits = applied_limits(&accepted, depth);
     let described = limits.iter().map(|(subject, limits)| {
         let depth = match subject {
             LimitedSubject::Tool(_, depth) => *depth,
-            _ => 0,
+            LimitedSubject::Server(_) => 0,
         };
         let most = limits.max_parallel.map_or(0, std::num::NonZero::get);
         format!("{subject}, depth {depth}: {most}")
@@ -43,20 +39,16 @@ fn limits_of(tools: &Arc<ToolsConfig>, name: &str, depth: usize) -> Vec<String> 
 }
 
 #[test]
-fn a_call_has_the_limits_of_its_tool_and_of_its_server_or_host() {
+fn a_call_has_the_limits_of_its_tool_and_of_its_server() {
     let dir = Path::new("/work");
     let parsed = parse_tools_file(TOOLS, dir, dir);
     let tools = parsed.tools.map(Arc::new);
     let tools = tools.unwrap_or_else(|| panic!("{:?}", parsed.problems));
-    let expected: [(&str, &[&str]); 8] = [
+    let expected: [(&str, &[&str]); 5] = [
         ("plain", &[]),
         ("limited", &["limited, depth 0: 5"]),
         ("list", &["list, depth 0: 6", "server files, depth 0: 4"]),
         ("free", &[]),
-        // An exact name takes precedence over a pattern, regardless of their order.
-        ("api", &["host api.example.com, depth 0: 2"]),
-        ("www", &["host *.example.com, depth 0: 1"]),
-        ("else", &[]),
         // One agent waits for those that it calls, so each depth has limits of its own.
         ("expert", &["expert, depth 3: 7"]),
     ];

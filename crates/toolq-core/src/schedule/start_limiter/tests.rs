@@ -16,7 +16,6 @@ fn per_second(starts: u32) -> StartLimits {
     let rate = StartRate {
         starts: NonZeroU32::new(starts).unwrap(),
         period: RatePeriod::Second,
-        burst: NonZeroU32::MIN,
     };
     StartLimits {
         max_parallel: None,

@@ -157,16 +157,6 @@ impl ProgramRule {
         kind == Some(OperandKind::Program)
     }
 
-    /// Whether the value of the option `element` is the next argument.
-    pub(crate) fn takes_next(&self, element: &str) -> bool {
-        use OptionValue::{CodeFromStdin, CodeInOperand, OptionalMark};
-        self.find_option(element)
-            .filter(|(_, value)| value.is_none())
-            .is_some_and(|(known, _)| {
-                !matches!(known.value, CodeInOperand | CodeFromStdin | OptionalMark)
-            })
-    }
-
     /// Whether it can run code that its arguments contain.
     pub(crate) fn runs_code(&self) -> bool {
         let kind = self.operand.map(|operand| operand.kind);

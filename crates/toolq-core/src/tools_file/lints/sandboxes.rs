@@ -1,4 +1,4 @@
-//! Warns about sandboxes that this system can't apply, and about those whose programs can change what says what runs.
+//! Warns about sandboxes that this system can't apply, and about those that keep their own program from starting.
 
 use std::path::{Path, PathBuf};
 
@@ -8,22 +8,12 @@ use crate::types::{
     Span, Tool, ToolsConfig,
 };
 
-/// What of a repository decides what `git` runs.
-const GIT_FILES: [&str; 2] = [".git/hooks", ".git/config"];
-
-/// What decides whether a sandbox holds on this machine.
-pub struct SandboxSurroundings<'a> {
-    /// Returns what the system can't confine, each as the end of "this system can't confine".
-    pub gaps: &'a dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
-    /// Where session logs are written.
-    pub logs: Vec<PathBuf>,
-}
-
-/// Returns the warnings about the sandboxes of `tools`. `tree` provides their positions.
+/// Returns a warning for each sandbox of `tools` of which the system can't apply a part. `find_gaps` returns what that
+/// is, each as the end of "this system can't confine". `tree` provides the positions.
 pub fn find_sandbox_warnings(
     tools: &ToolsConfig,
     tree: &YamlNode,
-    surroundings: &SandboxSurroundings<'_>,
+    find_gaps: impl Fn(&SandboxNetwork) -> Vec<&'static str>,
 ) -> Vec<FileProblem> {
     let of_tools = tools.tools.iter().filter_map(|tool| {
         let sandbox = tool_command(tool)?.sandbox.as_ref()?;
@@ -35,17 +25,11 @@ pub fn find_sandbox_warnings(
     });
     let mut found: Vec<FileProblem> = Vec::new();
     for (section, name, sandbox) in of_tools.chain(of_servers) {
-        let span_of = |key: &str| find_span(tree, [section, name], key);
-        let gap = gap_warning(sandbox, surroundings, span_of(""));
-        let writes = write_warning(sandbox, tools, surroundings, span_of("/write"));
-        for warning in gap.into_iter().chain(writes) {
-            // One in `defaults` is about many tools.
-            if !found
-                .iter()
-                .any(|known| known.span == warning.span && known.message == warning.message)
-            {
-                found.push(warning);
-            }
+        let gaps = find_gaps(&sandbox.network);
+        let span = find_span(tree, [section, name], "");
+        // One in `defaults` is about many tools.
+        if !gaps.is_empty() && found.iter().all(|known| known.span != span) {
+            found.push(gap_warning(sandbox, &gaps, span));
         }
     }
     found
@@ -78,15 +62,7 @@ fn find_span(tree: &YamlNode, [section, name]: [&str; 2], key: &str) -> Span {
         .unwrap_or(owner)
 }
 
-fn gap_warning(
-    sandbox: &Sandbox,
-    surroundings: &SandboxSurroundings<'_>,
-    span: Span,
-) -> Option<FileProblem> {
-    let gaps = (surroundings.gaps)(&sandbox.network);
-    if gaps.is_empty() {
-        return None;
-    }
+fn gap_warning(sandbox: &Sandbox, gaps: &[&str], span: Span) -> FileProblem {
     let message = format!("this system can't confine {}", gaps.join(", or "));
     let hint = match sandbox.missing {
         MissingProtection::Refuse => {
@@ -94,42 +70,7 @@ fn gap_warning(
         }
         MissingProtection::Warn => "the programs start all the same, because of `missing: warn`",
     };
-    Some(FileProblem::warning(span, message, "").with_hint(hint))
-}
-
-fn write_warning(
-    sandbox: &Sandbox,
-    tools: &ToolsConfig,
-    surroundings: &SandboxSurroundings<'_>,
-    span: Span,
-) -> Option<FileProblem> {
-    let git_files = GIT_FILES.map(|name| tools.root.join(name));
-    let git_files = git_files
-        .iter()
-        .filter(|_| tools.root.join(".git").exists());
-    let own_files = tools.own_files.iter().chain(&surroundings.logs);
-    let places: Vec<PathBuf> = sandbox
-        .write
-        .iter()
-        .filter_map(|entry| written_place(entry, &tools.root))
-        .collect();
-    let is_held = |file: &&PathBuf| places.iter().any(|place| holds(place, file));
-    let mut names: Vec<String> = own_files
-        .chain(git_files)
-        .filter(is_held)
-        .map(|file| short_name(file, &tools.root))
-        .collect();
-    names.sort();
-    names.dedup();
-    if names.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "the programs can change what decides what runs, or what is on record: {}",
-        names.join(", ")
-    );
-    let hint = "list the directories that they have to change, or keep these files elsewhere: nothing can be left out of a directory that is allowed";
-    Some(FileProblem::warning(span, message, "can be changed").with_hint(hint))
+    FileProblem::warning(span, message, "").with_hint(hint)
 }
 
 /// Returns a warning if the sandbox of a command keeps the file of its own program from being read. `owner` has the keys
@@ -179,11 +120,4 @@ fn holds(place: &Path, file: &Path) -> bool {
         (Some(place), Some(file)) => file.starts_with(&place) || place.starts_with(&file),
         _ => false,
     }
-}
-
-fn short_name(file: &Path, root: &Path) -> String {
-    file.strip_prefix(root)
-        .unwrap_or(file)
-        .display()
-        .to_string()
 }

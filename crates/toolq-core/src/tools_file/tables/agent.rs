@@ -42,12 +42,6 @@ pub struct AgentFile {
     /// Maximum tokens of one model response. Default: 4096.
     #[schemars(range(min = 1))]
     pub max_tokens: Field<u32>,
-    /// Sampling temperature, from 0 to 2. Default: the API's own.
-    #[schemars(range(min = 0, max = 2))]
-    pub temperature: Field<f64>,
-    /// Extended thinking, in the form of the API: `{type: enabled, budget_tokens: 2000}`.
-    #[schemars(with = "Field<JsonObject>")]
-    pub thinking: Field<Value>,
     /// Mark the system prompt, the tools and the conversation so far for the API's prompt cache. Default: true with
     /// `api: anthropic`. Other APIs decide for themselves.
     pub cache: Field<bool>,
@@ -91,15 +85,13 @@ const SYSTEM_PROMPT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.with
 );
 
 /// Members of a request that `extra_body` may not replace.
-const REQUEST_KEYS: [&str; 11] = [
+const REQUEST_KEYS: [&str; 9] = [
     "model",
     "messages",
     "system",
     "tools",
     "max_tokens",
     "max_completion_tokens",
-    "temperature",
-    "thinking",
     "stream",
     "stream_options",
     "n",
@@ -156,50 +148,34 @@ pub(crate) fn resolve_agent(
         tools: agent.tools.items().map(|name| name.value.clone()).collect(),
         max_turns: resolve_number(&agent.max_turns, 1..=1_000, DEFAULT_MAX_TURNS, context),
         max_tokens: resolve_number(&agent.max_tokens, 1..=u32::MAX, DEFAULT_MAX_TOKENS, context),
-        temperature: resolve_temperature(&agent.temperature, context),
-        thinking: resolve_object(&agent.thinking, &[], context).map(Value::Object),
         cache: agent.cache.copied().unwrap_or(api == Api::Anthropic),
         headers: resolve_headers(&agent.headers, context, |_| FIXED_TEXT_POLICY),
-        extra_body: resolve_object(&agent.extra_body, &REQUEST_KEYS, context).unwrap_or_default(),
+        extra_body: resolve_extra_body(&agent.extra_body, context),
         budget: resolve_budget(&agent.budget, context),
         max_depth: resolve_number(&agent.max_depth, 1..=16, DEFAULT_MAX_DEPTH, context),
     })
 }
 
-fn resolve_temperature(field: &Field<f64>, context: &mut ToolContext<'_>) -> Option<f64> {
-    if let Some(given) = field.outside(0.0..=2.0) {
-        let message = format!("{} is out of range", given.value);
-        let hint = "leave it out for the default of the API";
-        context
-            .diagnostics
-            .error((given.span, "0 to 2"), message, hint);
-    }
-    field.copied()
-}
-
-/// Resolves a JSON object that is sent as it is, without these keys.
-fn resolve_object(
-    field: &Field<Value>,
-    reserved_keys: &[&str],
-    context: &mut ToolContext<'_>,
-) -> Option<Map<String, Value>> {
-    let given = field.spanned()?;
+fn resolve_extra_body(field: &Field<Value>, context: &mut ToolContext<'_>) -> Map<String, Value> {
+    let Some(given) = field.spanned() else {
+        return Map::new();
+    };
     let Value::Object(object) = &given.value else {
         let hint = "write the members of the request as a mapping";
         context
             .diagnostics
             .error(given.span, "this must be an object", hint);
-        return None;
+        return Map::new();
     };
     for key in object
         .keys()
-        .filter(|key| reserved_keys.contains(&key.as_str()))
+        .filter(|key| REQUEST_KEYS.contains(&key.as_str()))
     {
         let message = format!("`{key}` has a key of its own, or is set by toolq itself");
         let hint = "leave it out here";
         context.diagnostics.error(given.span, message, hint);
     }
-    Some(object.clone())
+    object.clone()
 }
 
 /// Resolves the API key, which must consist of variables only: a key in the file couldn't be masked, and anyone who can

@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use crate::text::suggest_name;
 use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::Field;
-use crate::tools_file::tables::messages::MessagesFile;
 use crate::types::{
-    Backing, BuiltinTool, DEFAULT_PAGE_BYTES, Effect, MessageKey, MessageTemplates, RetryPolicy,
-    SafetyPolicy, Template, Tool,
+    Backing, BuiltinTool, DEFAULT_PAGE_BYTES, Effect, MessageTemplates, RetryPolicy, SafetyPolicy,
+    Tool,
 };
 
 /// Names of the built-in tools.
@@ -76,45 +75,6 @@ pub(crate) fn resolve_builtins(
     found.into_values().collect()
 }
 
-/// Warns about the wording of built-in tools that the file doesn't enable.
-pub(crate) fn warn_about_unused_wording(
-    messages: &Field<MessagesFile>,
-    tools: &[Arc<Tool>],
-    diagnostics: &mut Diagnostics,
-) {
-    let Some(messages) = messages.value() else {
-        return;
-    };
-    let is_builtin = |name: &str| {
-        tools
-            .iter()
-            .filter(|tool| matches!(tool.backing, Some(Backing::Builtin(_))))
-            .any(|tool| tool.name == name)
-    };
-    for (name, key_span) in [
-        (ATTEMPT_COMPLETION, messages.attempt_completion.key_span()),
-        (NEW_TASK, messages.new_task.key_span()),
-        (OUTPUT_READER, messages.read_output.key_span()),
-    ] {
-        if let Some(span) = key_span.filter(|_| !is_builtin(name)) {
-            diagnostics.warning(
-                (span, "words nothing"),
-                format!("this file doesn't use the built-in tool `{name}`"),
-                "add it to `builtins`; a tool of your own has its texts where it is declared",
-            );
-        }
-    }
-}
-
-/// Returns the author's text, or else `default`.
-fn word(messages: &MessageTemplates, key: MessageKey, default: &str) -> String {
-    messages
-        .get(&key)
-        .and_then(Template::sole_text)
-        .unwrap_or(default)
-        .to_owned()
-}
-
 fn list_agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
     let is_agent = |tool: &&Arc<Tool>| matches!(tool.backing, Some(Backing::Agent(_)));
     tools.iter().filter(is_agent).cloned().collect()
@@ -124,7 +84,7 @@ fn completion_tool(messages: &MessageTemplates) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "result": {"type": "string", "description": word(messages, MessageKey::CompletionResult, "The complete answer.")},
+            "result": {"type": "string", "description": "The complete answer."},
         },
         "required": ["result"],
         "additionalProperties": false,
@@ -133,7 +93,7 @@ fn completion_tool(messages: &MessageTemplates) -> Tool {
                        session: calls after it are not executed.";
     builtin_tool(
         ATTEMPT_COMPLETION,
-        word(messages, MessageKey::CompletionDescription, description),
+        description,
         schema,
         BuiltinTool::AttemptCompletion,
         messages,
@@ -148,26 +108,18 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
         .map(|agent| format!("- {}: {}", agent.name, agent.description))
         .collect::<Vec<_>>()
         .join("\n");
-    let agent = word(
-        messages,
-        MessageKey::NewTaskAgent,
-        "The agent for the task:",
-    );
-    let task = "The task, with everything that the agent needs to know.";
-    let task = word(messages, MessageKey::NewTaskTask, task);
     let schema = json!({
         "type": "object",
         "properties": {
-            "agent": {"type": "string", "enum": names, "description": format!("{agent}\n{known}")},
-            "task": {"type": "string", "minLength": 1, "description": task},
+            "agent": {"type": "string", "enum": names, "description": format!("The agent for the task:\n{known}")},
+            "task": {"type": "string", "minLength": 1, "description": "The task, with everything that the agent needs to know."},
         },
         "required": ["agent", "task"],
         "additionalProperties": false,
     });
-    let description = "Delegate a task to an agent and get its answer.";
     builtin_tool(
         NEW_TASK,
-        word(messages, MessageKey::NewTaskDescription, description),
+        "Delegate a task to an agent and get its answer.",
         schema,
         BuiltinTool::NewTask(agents),
         messages,
@@ -175,7 +127,6 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
 }
 
 fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
-    let text = |key, default: &str| word(messages, key, default);
     let id = "The id that the note in the cut output names.";
     let offset = "The byte offset at which to begin. Default: 0.";
     let limit = DEFAULT_PAGE_BYTES.min(max_output);
@@ -184,10 +135,10 @@ fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "id": {"type": "string", "minLength": 1, "description": text(MessageKey::ReadOutputId, id)},
-            "offset": {"type": "integer", "minimum": 0, "description": text(MessageKey::ReadOutputOffset, offset)},
-            "limit": {"type": "integer", "minimum": 1, "maximum": max_output, "description": text(MessageKey::ReadOutputLimit, &limit)},
-            "pattern": {"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_CHARS, "description": text(MessageKey::ReadOutputPattern, pattern)},
+            "id": {"type": "string", "minLength": 1, "description": id},
+            "offset": {"type": "integer", "minimum": 0, "description": offset},
+            "limit": {"type": "integer", "minimum": 1, "maximum": max_output, "description": limit},
+            "pattern": {"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_CHARS, "description": pattern},
         },
         "required": ["id"],
         "additionalProperties": false,
@@ -200,7 +151,7 @@ fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
         max_output,
         ..builtin_tool(
             OUTPUT_READER,
-            text(MessageKey::ReadOutputDescription, description),
+            description,
             schema,
             BuiltinTool::ReadOutput,
             messages,
@@ -210,14 +161,14 @@ fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
 
 fn builtin_tool(
     name: &str,
-    description: String,
+    description: &str,
     input_schema: Value,
     builtin: BuiltinTool,
     messages: &MessageTemplates,
 ) -> Tool {
     Tool {
         name: name.to_owned(),
-        description,
+        description: description.to_owned(),
         input_schema,
         safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,

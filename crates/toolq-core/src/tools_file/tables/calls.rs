@@ -1,6 +1,6 @@
-//! When the calls of a tool start, and which of them run: `max_parallel`, `rate`, `hosts`, `locks`, `cache` and `once`.
+//! When the calls of a tool start, and which of them run: `max_parallel`, `rate`, `locks`, `cache` and `once`.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -8,56 +8,11 @@ use serde::Deserialize;
 
 use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::input_values::{SchemaPresence, find_presence, resolve_value_names};
-use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::values::{DurationText, Rate, RateText, Scalar};
+use crate::tools_file::spanned::Field;
+use crate::tools_file::tables::values::{DurationText, RateText};
 use crate::tools_file::tables::when::SafetyForm;
 use crate::tools_file::templates::TemplatePolicy;
-use crate::types::{
-    CachePolicy, Effect, HostLimits, LockTemplates, OncePolicy, StartLimits, StartRate,
-};
-use crate::url::parse_host_name_pattern;
-
-/// How often calls start.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(
-    rename = "$kind",
-    rename_all = "snake_case",
-    expecting = "a rate such as `10/s`, or a table such as `{per: 10/s, burst: 20}`"
-)]
-#[schemars(rename = "Rate", untagged)]
-pub enum RateForm {
-    // Accepts a number too, so that the error can say that the unit is missing.
-    /// Starts per second, minute or hour, equally far apart.
-    #[serde(alias = "number")]
-    Text(RateText),
-    /// A rate that may be saved up.
-    Table(RateTable),
-}
-
-/// A rate that may be saved up.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["per"]))]
-pub struct RateTable {
-    /// Starts per second, minute or hour.
-    pub per: Field<RateText>,
-    /// How many starts may be saved up while fewer calls start; a run begins with all of them. Default: 1, so all starts
-    /// are equally far apart.
-    #[schemars(range(min = 1))]
-    pub burst: Field<u32>,
-}
-
-/// Limits on the requests of `http` tools to a host.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields, extend("minProperties" = 1))]
-pub struct HostFile {
-    /// Maximum number of calls that run at once.
-    #[schemars(range(min = 1))]
-    pub max_parallel: Field<u32>,
-    /// How often calls start.
-    pub rate: Field<RateForm>,
-}
+use crate::types::{CachePolicy, Effect, LockTemplates, OncePolicy, StartLimits};
 
 /// For how long results are kept.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -109,36 +64,12 @@ pub struct LocksFile {
     pub write: Field<Vec<Field<String>>>,
 }
 
-/// Reports limits that would let nothing start.
-pub(crate) fn check_start_limits(
-    max_parallel: &Field<u32>,
-    rate: &Field<RateForm>,
-    diagnostics: &mut Diagnostics,
-) {
-    check_not_zero("max_parallel", max_parallel, diagnostics);
-    let Some(Spanned {
-        value: RateForm::Table(table),
-        key_span,
-        ..
-    }) = rate.spanned()
-    else {
-        return;
-    };
-    check_not_zero("burst", &table.burst, diagnostics);
-    if table.per.is_missing() {
-        diagnostics.error(
-            *key_span,
-            "`rate` has no `per`",
-            "write `rate: {per: 10/s, burst: 20}`, or `rate: 10/s`",
-        );
-    }
-}
-
-fn check_not_zero(key: &str, field: &Field<u32>, diagnostics: &mut Diagnostics) {
+/// Reports a limit that would let nothing start.
+pub(crate) fn check_max_parallel(field: &Field<u32>, diagnostics: &mut Diagnostics) {
     if let Some(zero) = field.outside(1..) {
         diagnostics.error(
             (zero.span, "at least 1"),
-            format!("`{key}` would let no call start"),
+            "`max_parallel` would let no call start",
             "leave it out for no limit",
         );
     }
@@ -147,50 +78,14 @@ fn check_not_zero(key: &str, field: &Field<u32>, diagnostics: &mut Diagnostics) 
 /// Returns the limits that two keys declare.
 pub(crate) fn resolve_start_limits(
     max_parallel: &Field<u32>,
-    rate: &Field<RateForm>,
+    rate: &Field<RateText>,
 ) -> StartLimits {
     StartLimits {
         max_parallel: max_parallel
             .value()
             .and_then(|calls| NonZeroUsize::new(*calls as usize)),
-        rate: rate.value().and_then(resolve_rate),
+        rate: rate.value().map(|rate| rate.0),
     }
-}
-
-fn resolve_rate(form: &RateForm) -> Option<StartRate> {
-    let (Scalar(Rate { starts, period }), burst) = match form {
-        RateForm::Text(rate) => (*rate, None),
-        RateForm::Table(table) => (*table.per.value()?, table.burst.copied()),
-    };
-    Some(StartRate {
-        starts,
-        period,
-        burst: burst.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN),
-    })
-}
-
-/// Returns the limits of hosts, in the order of the file.
-pub(crate) fn resolve_hosts(
-    file: &Field<SpannedTable<HostFile>>,
-    diagnostics: &mut Diagnostics,
-) -> Vec<HostLimits> {
-    let mut hosts = Vec::new();
-    for (name, entry) in file.entries() {
-        let HostFile { max_parallel, rate } = &entry.value;
-        check_start_limits(max_parallel, rate, diagnostics);
-        if max_parallel.is_missing() && rate.is_missing() {
-            let hint = format!("write `{name}: {{rate: 10/s}}`, or `max_parallel`");
-            diagnostics.error(entry.key_span, "the host has no limits", hint);
-        }
-        match parse_host_name_pattern(name) {
-            Ok(pattern) => hosts.push(HostLimits {
-                pattern,
-                limits: resolve_start_limits(max_parallel, rate),
-            }),
-            Err((message, hint)) => diagnostics.error(entry.key_span, message, hint),
-        }
-    }
-    hosts
 }
 
 /// Returns the locks that the tool declares, if it does.

@@ -18,12 +18,9 @@ use sha2::{Digest, Sha256};
 use crate::tools_file::context::{CheckContext, Diagnostics, SourceMap};
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::builtins::{resolve_builtins, warn_about_unused_wording};
-use crate::tools_file::tables::calls::{HostFile, resolve_hosts};
+use crate::tools_file::tables::builtins::resolve_builtins;
 use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
-use crate::tools_file::tables::messages::{
-    MessagesFile, resolve_builtin_wording, resolve_messages,
-};
+use crate::tools_file::tables::messages::{MessagesFile, resolve_messages};
 use crate::tools_file::tables::server::ServerFile;
 use crate::tools_file::tables::server_tools::{ServerTools, resolve_servers};
 use crate::tools_file::tables::settings::{Settings, ToolRules};
@@ -77,9 +74,6 @@ pub struct ToolsFile {
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Programs that serve tools by the Model Context Protocol (MCP), by name.
     pub servers: Field<SpannedTable<ServerFile>>,
-    /// Limits on the requests of `http` tools, by host: `api.example.com`, or `*.example.com` for all of its subdomains
-    /// together.
-    pub hosts: Field<SpannedTable<HostFile>>,
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.
@@ -211,8 +205,7 @@ pub(crate) fn resolve_tools_file(
     if let Some(problem) = version_problem(&file.version) {
         context.diagnostics.push(problem);
     }
-    let mut messages = resolve_messages(&file.messages, context.diagnostics);
-    messages.extend(resolve_builtin_wording(&file.messages));
+    let messages = resolve_messages(&file.messages, context.diagnostics);
     let no_defaults = Defaults::default();
     let defaults = file.defaults.value().unwrap_or(&no_defaults);
     let settings = Settings::from(defaults);
@@ -245,7 +238,6 @@ pub(crate) fn resolve_tools_file(
         &messages,
         context.diagnostics,
     ));
-    warn_about_unused_wording(&file.messages, &tools, context.diagnostics);
     let env_file = resolve_env_file(&file.env_file, context);
     let own_files = list_own_files(&env_file, context);
     ToolsConfig {
@@ -267,7 +259,6 @@ pub(crate) fn resolve_tools_file(
         own_files,
         messages,
         formats: file.formats.copied().unwrap_or_default(),
-        hosts: resolve_hosts(&file.hosts, context.diagnostics),
         prices: resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
     }

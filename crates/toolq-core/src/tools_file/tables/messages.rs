@@ -1,8 +1,7 @@
 //! `messages`: the author's texts for the model, templates over `{tool}`, `{error}`, `{timeout}` and `{details}`.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::template::{MarkKind, VariableMode, parse_with_marks};
 use crate::text::suggest_name;
@@ -47,65 +46,6 @@ pub struct MessagesFile {
     pub empty_output: Field<String>,
     /// A tool with `once` has run for these values before: the line before the result of that call.
     pub already_done: Field<String>,
-    /// The declaration of the built-in tool `attempt_completion`. Only at the top level.
-    pub attempt_completion: Field<CompletionWordingFile>,
-    /// The declaration of the built-in tool `new_task`. Only at the top level.
-    pub new_task: Field<NewTaskWordingFile>,
-    /// The declaration of the built-in tool `read_output`. Only at the top level.
-    pub read_output: Field<ReadOutputWordingFile>,
-}
-
-/// Returns the schema of a tool's own messages: those of the file, except the words of the built-in tools.
-pub(crate) fn tool_messages_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = MessagesFile::json_schema(generator);
-    let properties = schema.get_mut("properties");
-    if let Some(properties) = properties.and_then(Value::as_object_mut) {
-        for key in ["attempt_completion", "new_task", "read_output"] {
-            properties.shift_remove(key);
-        }
-    }
-    schema
-}
-
-/// What a model reads about `attempt_completion`, without placeholders.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct CompletionWordingFile {
-    /// What the tool does.
-    pub description: Field<String>,
-    /// What the input `result` is.
-    pub result: Field<String>,
-}
-
-/// What a model reads about `new_task`, without placeholders.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct NewTaskWordingFile {
-    /// What the tool does.
-    pub description: Field<String>,
-    /// What the input `agent` is. The names and descriptions of the agents follow in lines of their own.
-    pub agent: Field<String>,
-    /// What the input `task` is.
-    pub task: Field<String>,
-}
-
-/// What a model reads about `read_output`, without placeholders.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct ReadOutputWordingFile {
-    /// What the tool does.
-    pub description: Field<String>,
-    /// What the input `id` is.
-    pub id: Field<String>,
-    /// What the input `offset` is.
-    pub offset: Field<String>,
-    /// What the input `limit` is.
-    pub limit: Field<String>,
-    /// What the input `pattern` is.
-    pub pattern: Field<String>,
 }
 
 /// The placeholders that a text may contain.
@@ -141,51 +81,6 @@ pub(crate) fn resolve_messages(
         .into_iter()
         .filter_map(|(key, text)| Some((key, resolve_message(text.spanned()?, diagnostics))))
         .collect()
-}
-
-/// Returns the author's wording of the built-in tools, which has no placeholders.
-pub(crate) fn resolve_builtin_wording(file: &Field<MessagesFile>) -> MessageTemplates {
-    let Some(file) = file.value() else {
-        return MessageTemplates::new();
-    };
-    let (no_completion, no_task, no_output) = Default::default();
-    let completion = file.attempt_completion.value().unwrap_or(&no_completion);
-    let new_task = file.new_task.value().unwrap_or(&no_task);
-    let read_output = file.read_output.value().unwrap_or(&no_output);
-    [
-        (MessageKey::CompletionDescription, &completion.description),
-        (MessageKey::CompletionResult, &completion.result),
-        (MessageKey::NewTaskDescription, &new_task.description),
-        (MessageKey::NewTaskAgent, &new_task.agent),
-        (MessageKey::NewTaskTask, &new_task.task),
-        (MessageKey::ReadOutputDescription, &read_output.description),
-        (MessageKey::ReadOutputId, &read_output.id),
-        (MessageKey::ReadOutputOffset, &read_output.offset),
-        (MessageKey::ReadOutputLimit, &read_output.limit),
-        (MessageKey::ReadOutputPattern, &read_output.pattern),
-    ]
-    .into_iter()
-    .filter_map(|(key, text)| Some((key, Template::from_text(text.value()?))))
-    .collect()
-}
-
-/// Refuses a wording of the built-in tools among the messages of one tool.
-pub(crate) fn refuse_builtin_wording(file: &Field<MessagesFile>, diagnostics: &mut Diagnostics) {
-    let Some(file) = file.value() else {
-        return;
-    };
-    let spans = [
-        file.attempt_completion.key_span(),
-        file.new_task.key_span(),
-        file.read_output.key_span(),
-    ];
-    for span in spans.into_iter().flatten() {
-        diagnostics.error(
-            (span, "not a text of this tool"),
-            "a tool can't word a built-in tool",
-            "write it under the `messages` at the top level",
-        );
-    }
 }
 
 fn resolve_message(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Template {

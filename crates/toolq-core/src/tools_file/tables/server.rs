@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
+use crate::tools_file::tables::calls::{check_max_parallel, resolve_start_limits};
 use crate::tools_file::tables::command::{CommandForm, resolve_command};
 use crate::tools_file::tables::request::{resolve_fixed_url, resolve_headers};
 use crate::tools_file::tables::sandbox::SandboxForm;
 use crate::tools_file::tables::tool::Defaults;
-use crate::tools_file::tables::values::{Argv, DurationText, IdleText};
+use crate::tools_file::tables::values::{Argv, DurationText, IdleText, RateText};
 use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
     CommandBacking, HintPolicy, Leftovers, ResultParts, ServerConfig, ServerEndpoint, ServerLock,
@@ -57,8 +57,8 @@ pub struct ServerFile {
     /// Maximum number of calls of all its tools that run at once.
     #[schemars(range(min = 1))]
     pub max_parallel: Field<u32>,
-    /// How often calls of its tools start: `10/s`, `600/m`, `100/h`, or `{per: 10/s, burst: 20}`.
-    pub rate: Field<RateForm>,
+    /// How often calls of its tools start: `10/s`, `600/m` or `100/h`.
+    pub rate: Field<RateText>,
     /// Defaults for its tools, before those of the file.
     pub defaults: Field<Defaults>,
 }
@@ -108,7 +108,7 @@ pub(crate) fn resolve_server(
     context: &mut ToolContext<'_>,
 ) -> Option<ServerConfig> {
     let server = &file.value;
-    check_start_limits(&server.max_parallel, &server.rate, context.diagnostics);
+    check_max_parallel(&server.max_parallel, context.diagnostics);
     let transport = resolve_transport(name, file, defaults, context)?;
     Some(ServerConfig {
         name: name.to_owned(),

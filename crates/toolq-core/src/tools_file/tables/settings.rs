@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
+use crate::tools_file::tables::calls::{check_max_parallel, resolve_start_limits};
 use crate::tools_file::tables::limits::{
     LimitsFile, RetryFile, TimeoutForm, check_max_output, check_resource_limits, check_retry,
     check_timeout, layer_limits, layer_retries, layer_timeouts, resolve_retry, resolve_timeout,
 };
 use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, layer_sandboxes};
 use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
-use crate::tools_file::tables::values::SizeText;
+use crate::tools_file::tables::values::{RateText, SizeText};
 use crate::tools_file::tables::when::{ApproveForm, SafetyForm, resolve_approval};
 use crate::types::{
     Effect, Leftovers, OnDoubt, OnFailure, OutputKind, RuleSetting, SafetyPolicy, SafetyRule, Span,
@@ -86,7 +86,7 @@ settings! {
     tool {
         approve: ApproveForm => first,
         max_parallel: u32 => first,
-        rate: RateForm => first,
+        rate: RateText => first,
         timeout: TimeoutForm => layer_timeouts,
         output: OutputKind => first,
         max_output: SizeText => first,
@@ -117,7 +117,7 @@ impl Settings {
         check_timeout(&self.timeout, diagnostics);
         check_retry(&self.retry, diagnostics);
         check_max_output(&self.max_output, diagnostics);
-        check_start_limits(&self.max_parallel, &self.rate, diagnostics);
+        check_max_parallel(&self.max_parallel, diagnostics);
     }
 
     /// Like [`check`](Self::check), for settings that aren't about one tool.

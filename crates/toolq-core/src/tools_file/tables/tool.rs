@@ -7,13 +7,15 @@ use serde_json::Value;
 use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::tools_file::tables::agent::AgentFile;
-use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm, RateForm};
+use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm};
 use crate::tools_file::tables::command::CommandForm;
 use crate::tools_file::tables::http::{HttpFile, McpFile};
 use crate::tools_file::tables::limits::{LimitsFile, RetryFile, TimeoutForm};
-use crate::tools_file::tables::messages::{MessagesFile, tool_messages_schema};
+use crate::tools_file::tables::messages::MessagesFile;
 use crate::tools_file::tables::sandbox::SandboxForm;
-use crate::tools_file::tables::values::{Argv, DurationText, InputSchema, JsonObject, SizeText};
+use crate::tools_file::tables::values::{
+    Argv, DurationText, InputSchema, JsonObject, RateText, SizeText,
+};
 use crate::tools_file::tables::when::{ApproveForm, SafetyForm};
 use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
@@ -53,8 +55,8 @@ pub struct ToolFile {
     /// Maximum number of calls of the tool that run at once. Default: as many as `concurrency` lets run.
     #[schemars(range(min = 1))]
     pub max_parallel: Field<u32>,
-    /// How often its calls and their retries start: `10/s`, `600/m`, `100/h`, or `{per: 10/s, burst: 20}`. Default: no limit.
-    pub rate: Field<RateForm>,
+    /// How often its calls and their retries start: `10/s`, `600/m` or `100/h`. Default: no limit.
+    pub rate: Field<RateText>,
     /// Whether it may destroy something, for MCP clients. Default: they aren't told, and assume it of any tool that
     /// isn't `read`.
     pub destructive: Field<bool>,
@@ -127,7 +129,6 @@ pub struct ToolFile {
     /// What `toolq replay` replaces in texts before it compares them, for parts that change every time.
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Texts for the model when a call fails. They take precedence over the file's `messages`.
-    #[schemars(schema_with = "tool_messages_schema")]
     pub messages: Field<MessagesFile>,
 }
 
@@ -153,7 +154,7 @@ pub struct Defaults {
     #[schemars(range(min = 1))]
     pub max_parallel: Field<u32>,
     /// How often calls of each tool start.
-    pub rate: Field<RateForm>,
+    pub rate: Field<RateText>,
     /// Time limit of one attempt, or a table of time limits.
     pub timeout: Field<TimeoutForm>,
     /// Format of the output.
@@ -219,7 +220,7 @@ pub struct RuleFile {
     #[schemars(range(min = 1))]
     pub max_parallel: Field<u32>,
     /// How often calls of each tool start.
-    pub rate: Field<RateForm>,
+    pub rate: Field<RateText>,
     /// Time limit of one attempt, or a table of time limits.
     pub timeout: Field<TimeoutForm>,
     /// Format of the output.

@@ -17,7 +17,7 @@ use crate::tools_file::tables::command::{
 use crate::tools_file::tables::env::{resolve_default_env, resolve_pass_env};
 use crate::tools_file::tables::http::{ServersByName, resolve_http, resolve_mcp};
 use crate::tools_file::tables::limits::reject_unsafe_retry;
-use crate::tools_file::tables::messages::{refuse_builtin_wording, resolve_messages};
+use crate::tools_file::tables::messages::resolve_messages;
 use crate::tools_file::tables::sandbox::{check_sandbox, resolve_sandbox};
 use crate::tools_file::tables::schemas::{
     check_tool_name, check_tool_schema, resolve_input_schema, resolve_output_schema,
@@ -219,7 +219,6 @@ fn resolve_tool_messages(
     shared: &MessageTemplates,
     diagnostics: &mut Diagnostics,
 ) -> MessageTemplates {
-    refuse_builtin_wording(&tool.messages, diagnostics);
     let mut templates = shared.clone();
     templates.extend(resolve_messages(&tool.messages, diagnostics));
     templates

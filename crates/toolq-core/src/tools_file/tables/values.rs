@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::text::{parse_bytes, parse_duration};
 use crate::tools_file::spanned::Field;
-use crate::types::{RatePeriod, RetryCondition, StatusRange};
+use crate::types::{RatePeriod, RetryCondition, StartRate, StatusRange};
 
 /// A value that is parsed from text or, for some types, from a number.
 pub(crate) trait ParseScalar: Sized {
@@ -282,19 +281,10 @@ impl ParseScalar for f64 {
     }
 }
 
-/// A number of starts per period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// Starts in each period.
-    pub starts: NonZeroU32,
-    /// The period.
-    pub period: RatePeriod,
-}
+/// A [`StartRate`] as it is written.
+pub type RateText = Scalar<StartRate>;
 
-/// A [`Rate`] as it is written.
-pub type RateText = Scalar<Rate>;
-
-impl ParseScalar for Rate {
+impl ParseScalar for StartRate {
     const NAME: &'static str = "StartsPerPeriod";
     const EXPECTED: &'static str = "a rate such as `10/s`, `600/m` or `100/h`";
 

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::{CompiledSchema, find_unknown_keywords, type_of_keyword};
+use crate::json_schema::find_unknown_keywords;
 use crate::text::suggest_name;
 use crate::tools_file::context::{CheckContext, SchemaPlace};
-use crate::tools_file::input_values::{SchemaPresence, allows_type, find_listed, find_presence};
+use crate::tools_file::input_values::{SchemaPresence, find_presence};
 use crate::tools_file::spanned::Field;
 use crate::tools_file::tables::values::JsonObject;
 use crate::types::{ApprovalPolicy, Effect, Span};
@@ -216,8 +216,8 @@ fn same_for_all(key: &str) -> &'static str {
     }
 }
 
-// Compares a `when` with `input_schema`: names that the input doesn't have, and keywords and values that its types don't
-// allow, make a part of the schema mean the same for every call.
+// Compares a `when` with `input_schema`: a name that the input doesn't have makes a part of the schema mean the same for
+// every call.
 
 /// Keywords whose subschemas apply to the same value as the schema around them.
 const IN_PLACE_APPLICATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
@@ -236,9 +236,6 @@ impl WhenChecker<'_, '_> {
         let Some(schema) = schema.as_object() else {
             return;
         };
-        if !self.check_keyword_types(schema, pointer, path) {
-            return;
-        }
         let properties = schema.get("properties").and_then(Value::as_object);
         let required = schema
             .get("required")
@@ -249,7 +246,6 @@ impl WhenChecker<'_, '_> {
         for name in required.filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
             self.check_property(name, &format!("{pointer}/required"), path);
         }
-        self.warn_of_impossible_values(schema, pointer, path);
         for (name, subschema) in properties.into_iter().flatten() {
             let pointer = format!("{pointer}/properties/{}", escape_pointer_token(name));
             self.check_property(name, &pointer, path);
@@ -276,81 +272,6 @@ impl WhenChecker<'_, '_> {
                 None => {}
             }
         }
-    }
-
-    /// Reports keywords that don't apply to the type of the value, since they accept every value. Returns whether all
-    /// of them apply.
-    fn check_keyword_types(
-        &mut self,
-        schema: &Map<String, Value>,
-        pointer: &str,
-        path: &[String],
-    ) -> bool {
-        let Some(value) = find_listed(self.input_schema, path) else {
-            return true;
-        };
-        let mut fits = true;
-        for keyword in schema.keys() {
-            let Some(kind) = type_of_keyword(keyword) else {
-                continue;
-            };
-            if allows_type(value, kind) || kind == "number" && allows_type(value, "integer") {
-                continue;
-            }
-            fits = false;
-            let subject = match path {
-                [] => "the input".to_owned(),
-                path => format!("`{}`", path.join(".")),
-            };
-            let hint = match path {
-                [] => WHEN_HINT.to_owned(),
-                _ => "`const` and `enum` compare values of any type".to_owned(),
-            };
-            self.context.diagnostics.error(
-                (
-                    self.context
-                        .tree
-                        .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
-                    same_for_all(self.when_keys[2]),
-                ),
-                format!("`{keyword}` applies to values of type {kind}, and {subject} isn't one"),
-                hint,
-            );
-        }
-        fits
-    }
-
-    /// Warns if `schema` compares the value at `path` only with values that `input_schema` doesn't allow there.
-    fn warn_of_impossible_values(
-        &mut self,
-        schema: &Map<String, Value>,
-        pointer: &str,
-        path: &[String],
-    ) {
-        let (keyword, values) = match (schema.get("const"), schema.get("enum")) {
-            (Some(value), _) => ("const", std::slice::from_ref(value)),
-            (None, Some(Value::Array(values))) => ("enum", values.as_slice()),
-            _ => return,
-        };
-        let Some(allowed) = find_listed(self.input_schema, path) else {
-            return;
-        };
-        // A part that refers to another part of its schema can't be compiled by itself.
-        let Ok(allowed) = CompiledSchema::compile(allowed) else {
-            return;
-        };
-        if path.is_empty() || values.iter().any(|value| allowed.accepts(value)) {
-            return;
-        }
-        let pointer = format!("{pointer}/{keyword}");
-        self.context.diagnostics.warning(
-            (
-                self.context.tree.key_span_at(&self.when_keys, &pointer),
-                "`input_schema` doesn't allow it",
-            ),
-            format!("no input has this `{}`", path.join(".")),
-            "write a value that `input_schema` allows",
-        );
     }
 
     /// Reports the property `name` if the value at `path` can't have it.

@@ -91,9 +91,8 @@ fn what_an_agents_requests_ask_for_changes_its_meaning() {
         difference_of(EXPERT, &changed)
     };
     for key in [
-        "temperature: 0",
-        "thinking: {type: enabled, budget_tokens: 2000}",
-        "extra_body: {top_k: 5}",
+        "extra_body: {temperature: 0}",
+        "extra_body: {thinking: {type: enabled, budget_tokens: 2000}}",
     ] {
         assert_eq!(difference_with(key), ["agent"], "{key}");
     }

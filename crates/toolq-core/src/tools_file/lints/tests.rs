@@ -1,6 +1,5 @@
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::*;
@@ -10,7 +9,6 @@ use crate::tools_file::load::parse_tools_file;
 #[test]
 fn environment_problems_are_warned_about() {
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("tools.yaml");
     let text = r#"root: missing
 secrets: [NONE, SET, LONG]
 tools:
@@ -22,10 +20,8 @@ tools:
   f: {describe: [no-describe], probe: [no-probe], command: [cat]}
   g: {describe: [./plain]}
 "#;
-    fs::write(&file, text).unwrap();
     fs::write(dir.path().join("plain"), "no program").unwrap();
     fs::create_dir(dir.path().join("directory")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let variables = [("PATH", "/usr/bin:/bin"), ("SET", "1"), ("LONG", "123456")];
     let environment = variables
         .map(|(name, value)| (OsString::from(name), OsString::from(value)))
@@ -33,19 +29,14 @@ tools:
         .collect();
     let loaded = parse_tools_file(text, dir.path(), dir.path());
     let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
-    let found: Vec<(String, &str)> =
-        find_warnings(&tools, (&tree, &loaded.sources), &file, &environment)
-            .into_iter()
-            .map(|problem| {
-                let Span { start, len } = problem.span;
-                (problem.message, &text[start..start + len])
-            })
-            .collect();
+    let found: Vec<(String, &str)> = find_warnings(&tools, &tree, &environment)
+        .into_iter()
+        .map(|problem| {
+            let Span { start, len } = problem.span;
+            (problem.message, &text[start..start + len])
+        })
+        .collect();
     let expected = [
-        (
-            "any user can change this file, and thus what toolq runs",
-            "",
-        ),
         ("the root isn't a directory", "missing"),
         (
             "the variable NONE is unset or empty, so nothing is masked",
@@ -91,33 +82,4 @@ fn no_default_is_suggested_for_an_api_key() {
             "set it; don't give a key a default, which would be visible in the file",
         ]
     );
-}
-
-#[test]
-fn a_safe_tool_without_an_effect_is_warned_about_because_it_starts_late() {
-    let text = r#"
-rules:
-  - {tools: "ruled_*", effect: write}
-tools:
-  safe: {input_schema: {type: object}, concurrency_safe: true, command: [date]}
-  safe_read: {input_schema: {type: object}, concurrency_safe: true, effect: read, command: [date]}
-  safe_idempotent: {input_schema: {type: object}, concurrency_safe: true, effect: idempotent, command: [date]}
-  safe_write: {input_schema: {type: object}, concurrency_safe: true, effect: write, command: [date]}
-  ruled_write: {input_schema: {type: object}, concurrency_safe: true, command: [date]}
-  unsafe: {input_schema: {type: object}, concurrency_safe: false, command: [date]}
-  unsaid: {input_schema: {type: object}, command: [date]}
-"#;
-    let loaded = parse_tools_file(text, Path::new("/"), Path::new("/"));
-    assert_eq!(loaded.problems, []);
-    let found = late_start_warnings(&loaded.tools.unwrap(), &loaded.tree.unwrap());
-    let [warning] = found.as_slice() else {
-        panic!("{found:?}")
-    };
-    assert_eq!(
-        warning.message,
-        "`safe` has no `effect`, so its calls wait for the end of a streamed message"
-    );
-    let line = text[..warning.span.start].lines().count();
-    assert_eq!(text.lines().nth(line - 1), text.lines().nth(4));
-    assert!(text[warning.span.start..].starts_with("concurrency_safe"));
 }
