@@ -16,6 +16,10 @@ fn when_must_constrain_the_input() {
         {properties: {pth: {const: x}}, required: [pth]}       ⇒ pth       ⇒ the input has no `pth`
         {required: [pth]}                                      ⇒ required  ⇒ the input has no `pth`
         {not: {required: [pth]}}                               ⇒ required  ⇒ the input has no `pth`
+        {properties: {a: {properties: {b: {}}}}}               ⇒ properties ⇒ applies to values of type object
+        {pattern: "^SELECT"}                                   ⇒ pattern   ⇒ applies to values of type string, and the input
+        {properties: {n: {pattern: "^1"}}}                     ⇒ pattern   ⇒ applies to values of type string, and `n`
+        {properties: {a: {minimum: 1}}}                        ⇒ minimum   ⇒ applies to values of type number, and `a`
         {}                                                     ⇒ when      ⇒ checks nothing
         true                                                   ⇒ when      ⇒ checks nothing
         "#,

@@ -8,50 +8,66 @@ use crate::json::escape_pointer_token;
 use crate::json_schema::library::BASE_URI;
 use crate::json_schema::schema_graph::{Subschema, find_subschemas};
 
-/// Keywords that constrain values.
-const ASSERTION_KEYWORDS: [&str; 42] = [
+/// Keywords that constrain values of one type only; any other value passes.
+const KEYWORDS_BY_TYPE: [(&str, &[&str]); 4] = [
+    (
+        "object",
+        &[
+            "additionalProperties",
+            "dependencies",
+            "dependentRequired",
+            "dependentSchemas",
+            "maxProperties",
+            "minProperties",
+            "patternProperties",
+            "properties",
+            "propertyNames",
+            "required",
+            "unevaluatedProperties",
+        ],
+    ),
+    (
+        "array",
+        &[
+            "additionalItems",
+            "contains",
+            "items",
+            "maxContains",
+            "maxItems",
+            "minContains",
+            "minItems",
+            "prefixItems",
+            "unevaluatedItems",
+            "uniqueItems",
+        ],
+    ),
+    ("string", &["maxLength", "minLength", "pattern"]),
+    (
+        "number",
+        &[
+            "exclusiveMaximum",
+            "exclusiveMinimum",
+            "maximum",
+            "minimum",
+            "multipleOf",
+        ],
+    ),
+];
+/// Keywords that constrain values of every type.
+const ANY_TYPE_KEYWORDS: [&str; 13] = [
     "$dynamicRef",
     "$recursiveRef",
     "$ref",
-    "additionalItems",
-    "additionalProperties",
     "allOf",
     "anyOf",
     "const",
-    "contains",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
     "else",
     "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
     "if",
-    "items",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
     "not",
     "oneOf",
-    "pattern",
-    "patternProperties",
-    "prefixItems",
-    "properties",
-    "propertyNames",
-    "required",
     "then",
     "type",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
 ];
 /// Keywords that constrain nothing by themselves.
 const NON_ASSERTION_KEYWORDS: [&str; 21] = [
@@ -102,11 +118,20 @@ pub fn find_unknown_keywords(schema: &Value) -> Vec<UnknownKeyword> {
         .collect()
 }
 
+/// Returns the type of the values that `keyword` constrains; `None` if it isn't limited to one type.
+pub fn type_of_keyword(keyword: &str) -> Option<&'static str> {
+    KEYWORDS_BY_TYPE
+        .iter()
+        .find(|(_, keywords)| keywords.contains(&keyword))
+        .map(|(name, _)| *name)
+}
+
 /// Returns the keywords of all drafts.
 #[cfg(test)]
 pub(crate) fn all_keywords() -> impl Iterator<Item = &'static str> {
-    let all = ASSERTION_KEYWORDS.iter().chain(&NON_ASSERTION_KEYWORDS);
-    all.copied()
+    let of_types = KEYWORDS_BY_TYPE.iter().flat_map(|(_, keywords)| *keywords);
+    let any = ANY_TYPE_KEYWORDS.iter().chain(&NON_ASSERTION_KEYWORDS);
+    of_types.chain(any).copied()
 }
 
 fn unknown_keywords_at(subschema: &Subschema<'_>) -> Vec<UnknownKeyword> {
@@ -120,15 +145,21 @@ fn unknown_keywords_at(subschema: &Subschema<'_>) -> Vec<UnknownKeyword> {
 }
 
 fn is_keyword(key: &str) -> bool {
-    ASSERTION_KEYWORDS.contains(&key) || NON_ASSERTION_KEYWORDS.contains(&key)
+    type_of_keyword(key).is_some()
+        || ANY_TYPE_KEYWORDS.contains(&key)
+        || NON_ASSERTION_KEYWORDS.contains(&key)
 }
 
 /// Returns the constraining keyword that differs from `key` only by case or by a letter or two. Anything less similar
 /// is assumed to be a vendor's own key (`propertyOrdering`, `nullable`).
 fn suggest_keyword(key: &str) -> Option<&'static str> {
     let lower = key.to_lowercase();
-    ASSERTION_KEYWORDS
-        .into_iter()
+    let constraining = KEYWORDS_BY_TYPE
+        .iter()
+        .flat_map(|(_, keywords)| keywords.iter());
+    constraining
+        .chain(&ANY_TYPE_KEYWORDS)
+        .copied()
         .filter(|keyword| keyword.len() >= MIN_FUZZY_KEYWORD_LEN)
         .map(|keyword| {
             (

@@ -16,7 +16,7 @@ mod schema_errors;
 mod schema_graph;
 
 pub(crate) use defaults::find_invalid_defaults;
-pub(crate) use keywords::find_unknown_keywords;
+pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub(crate) use lenient::leave_out_unusable;
 pub(crate) use patterns::PatternSyntax;
 pub(crate) use problem_details::TypeError;

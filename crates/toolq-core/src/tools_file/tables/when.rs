@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::find_unknown_keywords;
+use crate::json_schema::{find_unknown_keywords, type_of_keyword};
 use crate::text::suggest_name;
 use crate::tools_file::context::{CheckContext, SchemaPlace};
-use crate::tools_file::input_values::{SchemaPresence, find_presence};
+use crate::tools_file::input_values::{SchemaPresence, allows_type, find_listed, find_presence};
 use crate::tools_file::spanned::Field;
 use crate::tools_file::tables::values::JsonObject;
 use crate::types::{ApprovalPolicy, Effect, Span};
@@ -216,8 +216,8 @@ fn same_for_all(key: &str) -> &'static str {
     }
 }
 
-// Compares a `when` with `input_schema`: a name that the input doesn't have makes a part of the schema mean the same for
-// every call.
+// Compares a `when` with `input_schema`: names that the input doesn't have, and keywords for other types than it has, make
+// a part of the schema mean the same for every call.
 
 /// Keywords whose subschemas apply to the same value as the schema around them.
 const IN_PLACE_APPLICATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
@@ -236,6 +236,9 @@ impl WhenChecker<'_, '_> {
         let Some(schema) = schema.as_object() else {
             return;
         };
+        if !self.check_keyword_types(schema, pointer, path) {
+            return;
+        }
         let properties = schema.get("properties").and_then(Value::as_object);
         let required = schema
             .get("required")
@@ -272,6 +275,48 @@ impl WhenChecker<'_, '_> {
                 None => {}
             }
         }
+    }
+
+    /// Reports keywords that don't apply to the type of the value, since they accept every value. Returns whether all
+    /// of them apply.
+    fn check_keyword_types(
+        &mut self,
+        schema: &Map<String, Value>,
+        pointer: &str,
+        path: &[String],
+    ) -> bool {
+        let Some(value) = find_listed(self.input_schema, path) else {
+            return true;
+        };
+        let mut fits = true;
+        for keyword in schema.keys() {
+            let Some(kind) = type_of_keyword(keyword) else {
+                continue;
+            };
+            if allows_type(value, kind) || kind == "number" && allows_type(value, "integer") {
+                continue;
+            }
+            fits = false;
+            let subject = match path {
+                [] => "the input".to_owned(),
+                path => format!("`{}`", path.join(".")),
+            };
+            let hint = match path {
+                [] => WHEN_HINT.to_owned(),
+                _ => "`const` and `enum` compare values of any type".to_owned(),
+            };
+            self.context.diagnostics.error(
+                (
+                    self.context
+                        .tree
+                        .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
+                    same_for_all(self.when_keys[2]),
+                ),
+                format!("`{keyword}` applies to values of type {kind}, and {subject} isn't one"),
+                hint,
+            );
+        }
+        fits
     }
 
     /// Reports the property `name` if the value at `path` can't have it.
