@@ -16,7 +16,7 @@ use toolq_core::types::{
 };
 
 /// Returns digests of everything in a tool's definition that decides what a call does and how it runs, by aspect: its
-/// [`Aspects`], and the keys about time, order, failures, and approvals. The digests aren't shortened, so
+/// `Aspects`, and the keys about time, order, failures, and approvals. The digests aren't shortened, so
 /// that no other definition can be forged to match them. Comments, order and formatting of tools.yaml change nothing.
 pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
     let mut aspects = Aspects::new(tool);
