@@ -1,12 +1,10 @@
 //! JSON as text. Nothing here builds a tree, so numbers keep their digits and objects keep the order of their keys.
 
-mod canonical;
 mod decimal;
 mod input;
 mod value;
+mod writing;
 
-pub(crate) use canonical::JsonEdits;
-pub use canonical::{expect_json, indent_json, join_json_lines, meaning_digest};
 pub use decimal::find_lost_digits;
 pub(crate) use decimal::{Decimal, rounded_integer};
 pub use input::{Input, InvalidInput, MAX_INPUT_BYTES, check_json, to_json_line};
@@ -17,3 +15,5 @@ pub(crate) use value::{
 pub use value::{
     JsonKind, JsonText, ParsedObject, escape_pointer_token, json_pointer, pointer_tokens,
 };
+pub(crate) use writing::JsonEdits;
+pub use writing::{expect_json, indent_json, join_json_lines, meaning_digest};

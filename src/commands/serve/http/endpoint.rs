@@ -15,8 +15,9 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
+use crate::commands::serve::http::PATH;
+use crate::commands::serve::http::access::AccessPolicy;
 use crate::commands::serve::http::post::{HttpReplyBody, empty_body, full_body};
-use crate::commands::serve::http::{AccessPolicy, PATH};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::ServedClient;
 use redact::Mask;

@@ -1,5 +1,8 @@
 //! Hosts, origins and tokens that are let in, and those that are kept out.
 
+use hyper::HeaderMap;
+use hyper::header::AUTHORIZATION;
+
 use super::*;
 
 use hyper::Request;

@@ -1,11 +1,9 @@
 //! Explains programs that failed, were killed, or were never started.
 
-use std::time::Duration;
-
-use crate::answer::texts::error_text::{ErrorText, join_lines};
+use crate::answer::texts::error_text::{ErrorText, join_streams};
 use crate::answer::texts::limits;
-use crate::text::{escape, format_duration};
-use crate::types::{Effect, LimitKind, SpawnError, Tool};
+use crate::text::escape;
+use crate::types::{LimitKind, SpawnError, Tool};
 
 pub(crate) fn explain_exit(code: i32, output: &str, stderr: &str) -> ErrorText {
     let hint = match (code, find_cause_hint(output, stderr)) {
@@ -71,33 +69,6 @@ pub(crate) fn explain_bad_output(
     );
     let error = format!("{name} ran, but its output doesn't match its declaration: {problem}.");
     ErrorText::new(error, hint).with_details(join_streams(output, stderr))
-}
-
-pub(crate) fn explain_timeout(
-    name: &str,
-    tool: Option<&Tool>,
-    limit: Duration,
-    output: &str,
-    stderr: &str,
-) -> ErrorText {
-    let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done part of its work: check before calling it again, and ask for less at a time."
-    } else {
-        "ask for less at a time (a narrower search, a smaller range), or use another tool."
-    };
-    let error = format!(
-        "{name} timed out after {} and was stopped.",
-        format_duration(limit)
-    );
-    ErrorText::new(error, hint).with_details(partial_output_text(output, stderr))
-}
-
-/// Renders what a program had written when it was stopped; empty if it hadn't written anything.
-pub(crate) fn partial_output_text(output: &str, stderr: &str) -> String {
-    match join_streams(output, stderr) {
-        nothing if nothing.is_empty() => nothing,
-        something => format!("Output until then:\n{something}"),
-    }
 }
 
 /// Says that the first line of a script names an interpreter that isn't there.
@@ -195,14 +166,6 @@ fn directory_error(directory: &str, errno: i32) -> String {
             format!("{subject} can't be entered: {cause}.")
         }
     }
-}
-
-/// Joins the output streams of a program. They are labeled only if it used both.
-fn join_streams(output: &str, stderr: &str) -> String {
-    if output.is_empty() || stderr.is_empty() {
-        return join_lines([stderr, output]);
-    }
-    join_lines(["stderr:", stderr, "stdout:", output])
 }
 
 // The names of signals.

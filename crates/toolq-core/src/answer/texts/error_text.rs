@@ -48,3 +48,19 @@ pub(crate) fn join_lines<const N: usize>(parts: [&str; N]) -> String {
 pub(crate) fn text_block(text: &str) -> Option<Box<RawValue>> {
     to_raw_value(&serde_json::json!({"type": "text", "text": text})).ok()
 }
+
+/// Renders what a program had written when it was stopped; empty if it hadn't written anything.
+pub(crate) fn partial_output_text(output: &str, stderr: &str) -> String {
+    match join_streams(output, stderr) {
+        nothing if nothing.is_empty() => nothing,
+        something => format!("Output until then:\n{something}"),
+    }
+}
+
+/// Joins the output streams of a program. They are labeled only if it used both.
+pub(crate) fn join_streams(output: &str, stderr: &str) -> String {
+    if output.is_empty() || stderr.is_empty() {
+        return join_lines([stderr, output]);
+    }
+    join_lines(["stderr:", stderr, "stdout:", output])
+}

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::answer::texts::error_text::{ErrorText, join_lines, text_block};
+use crate::answer::texts::error_text::{ErrorText, join_lines, partial_output_text, text_block};
 use crate::answer::texts::failure_cause::{
     exceeded_limit, failure_cause, fill_message, message_key,
 };
 use crate::answer::texts::truncation::{self, OutputReader};
-use crate::answer::texts::{agent, command, http, limits, rejected};
+use crate::answer::texts::{agent, command, halted, http, limits, rejected};
 use crate::text::truncate;
 use crate::types::{
     Backing, Call, CallAnswer, CallConflict, CallEnding, CallReport, DoubtCause, Leftovers,
@@ -194,13 +194,13 @@ fn error_text(
             limit,
             no_calls_started: idle,
             ..
-        } => command::explain_timeout(name, tool.filter(|_| !idle), *limit, &output, stderr),
+        } => limits::explain_timeout(name, tool.filter(|_| !idle), *limit, &output, stderr),
         Outcome::NotStarted(fault) => command::explain_spawn_error(fault),
         Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
         Outcome::InDoubt { cause: doubt, .. } => {
             let details = match doubt {
                 DoubtCause::Interrupted(_) | DoubtCause::Canceled(_) | DoubtCause::ReaperKilled => {
-                    command::partial_output_text(&output, stderr)
+                    partial_output_text(&output, stderr)
                 }
                 _ => output.into_owned(),
             };
@@ -217,9 +217,9 @@ fn error_text(
         | Outcome::InternalError(_) => rejected::explain_unable(name, tool, outcome),
         Outcome::Canceled {
             failed_tool: by, ..
-        } => rejected::explain_canceled(by, tool, command::partial_output_text(&output, stderr)),
+        } => rejected::explain_canceled(by, tool, partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
-            limits::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
+            halted::explain_interrupted(*by, tool, partial_output_text(&output, stderr))
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),

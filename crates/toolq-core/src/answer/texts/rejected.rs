@@ -1,7 +1,7 @@
 //! Explains calls that didn't run, or not to their end, for a reason outside the tool.
 
 use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::limits;
+use crate::answer::texts::halted;
 use crate::types::{
     Backing, Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection,
     RejectionReason, Tool, ToolDrift,
@@ -134,7 +134,7 @@ pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
                 "nothing is wrong with this call. Call it again if it is still needed.",
             );
         }
-        NotExecutedCause::Halted(halt) => return limits::explain_not_executed(*halt),
+        NotExecutedCause::Halted(halt) => return halted::explain_not_executed(*halt),
         NotExecutedCause::LastTurn => {
             return ErrorText::new(
                 "Not executed: this was the last turn of the agent that called it.",

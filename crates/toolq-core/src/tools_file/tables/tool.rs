@@ -10,8 +10,9 @@ use crate::tools_file::tables::agent::AgentFile;
 use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm};
 use crate::tools_file::tables::command::CommandForm;
 use crate::tools_file::tables::http::{HttpFile, McpFile};
-use crate::tools_file::tables::limits::{LimitsFile, RetryFile, TimeoutForm};
+use crate::tools_file::tables::limits::{LimitsFile, TimeoutForm};
 use crate::tools_file::tables::messages::MessagesFile;
+use crate::tools_file::tables::retry::RetryFile;
 use crate::tools_file::tables::sandbox::SandboxForm;
 use crate::tools_file::tables::values::{
     Argv, DurationText, InputSchema, JsonObject, RateText, SizeText,

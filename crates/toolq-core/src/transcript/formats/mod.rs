@@ -3,9 +3,9 @@
 //! Readers only look for calls and their results. They ignore text, reasoning, and what the API runs itself (server tools,
 //! MCP connectors). A new dialect is a file here, a [`Dialect`] with its place in [`format_of`], and a form to answer in.
 
+mod agent_logs;
 mod anthropic;
 mod bedrock;
-mod claude_code;
 mod conversation;
 mod gemini;
 mod ollama;
@@ -55,8 +55,8 @@ pub(crate) fn format_of(dialect: Dialect) -> &'static dyn Format {
         Dialect::Gemini => &gemini::Gemini,
         Dialect::Bedrock => &bedrock::Bedrock,
         Dialect::Ollama => &ollama::Ollama,
-        Dialect::ClaudeCode => &claude_code::ClaudeCode,
-        Dialect::Codex => &claude_code::Codex,
+        Dialect::ClaudeCode => &agent_logs::ClaudeCode,
+        Dialect::Codex => &agent_logs::Codex,
         Dialect::Toolq => &session_log::SessionLog,
     }
 }

@@ -1,5 +1,4 @@
-//! What a JSON value means, whatever it looks like: white space, the order of keys, escapes, and how a number is written make
-//! no difference. Numbers count by their exact decimal value.
+//! Writes JSON: as the text that stands for its meaning, on indented lines, and with edits.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +8,8 @@ use sha2::{Digest as _, Sha256};
 use crate::json::decimal::Decimal;
 use crate::json::value::{JsonKind, JsonText, find_string_end};
 
-/// Returns the SHA-256 of what a JSON value means. Two values that mean the same have the same digest.
+/// Returns the SHA-256 of what a JSON value means: white space, the order of keys, escapes, and how a number is written make no
+/// difference. Numbers count by their exact decimal value.
 pub fn meaning_digest(json: JsonText<'_>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hash_value(&mut hasher, json);
@@ -261,7 +261,7 @@ mod tests {
 #[cfg(test)]
 mod pretty_tests {
 
-    use crate::json::canonical::{indent_json, join_json_lines};
+    use crate::json::writing::{indent_json, join_json_lines};
 
     #[test]
     fn lines_are_joined_and_strings_kept() {

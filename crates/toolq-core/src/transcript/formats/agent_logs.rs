@@ -1,5 +1,4 @@
-//! Claude Code's session logs: one content block per line. Lines with the same `message.id` are one turn, even with
-//! results between them.
+//! The session files of coding agents: Claude Code's logs and Codex' rollouts.
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentResult, InputDocument};
@@ -18,7 +17,8 @@ const SESSION_KEYS: [&str; 3] = ["sessionId", "uuid", "session_id"];
 /// Marks of messages that Claude Code wrote in a person's place.
 const OWN_MARKS: [&str; 3] = ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly"];
 
-/// A session log.
+/// Claude Code's session logs: one content block per line. Lines with the same `message.id` are one turn, even with results
+/// between them.
 pub(crate) struct ClaudeCode;
 
 impl Format for ClaudeCode {
