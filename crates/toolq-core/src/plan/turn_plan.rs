@@ -117,15 +117,8 @@ impl<'a> TurnPlan<'a> {
                 continue;
             }
             if let Some(remembered) = RememberedCall::of(checked) {
-                // It has its place among the batches all the same, as in the run that made it.
                 if let Verdict::Accepted(accepted) = &checked.verdict {
-                    let batch = partition.assign_batch(&CallAccess::of(accepted));
-                    plan.batch_mut(batch);
-                    let tool = &accepted.tool;
-                    let cancels = tool.on_failure == OnFailure::CancelSiblings;
-                    if cancels && remembered.outcome.cancels_siblings() {
-                        canceled_batches.push((batch, &tool.name));
-                    }
+                    canceled_batches.extend(plan.place(&remembered, accepted, &mut partition));
                 }
                 skip_cause =
                     skip_cause.or_else(|| stop_after(&remembered, &checked.verdict, tools));
@@ -159,6 +152,21 @@ impl<'a> TurnPlan<'a> {
         plan.schedule_calls();
         plan.waits = CallWaits::new(plan.planned_calls());
         plan
+    }
+
+    /// Gives a remembered call its place among the batches, as in the run that made it. Returns the batch that it cancels, and its
+    /// tool.
+    fn place(
+        &mut self,
+        remembered: &RememberedCall<'a>,
+        accepted: &'a AcceptedCall,
+        partition: &mut BatchPartition,
+    ) -> Option<(usize, &'a str)> {
+        let batch = partition.assign_batch(&CallAccess::of(accepted));
+        self.batch_mut(batch);
+        let tool = &accepted.tool;
+        let cancels = tool.on_failure == OnFailure::CancelSiblings;
+        (cancels && remembered.outcome.cancels_siblings()).then_some((batch, &*tool.name))
     }
 
     /// Adds calls that the conversation went past.

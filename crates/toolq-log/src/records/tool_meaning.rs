@@ -77,11 +77,12 @@ impl Aspects {
             paths,
             backing,
             probe,
-            output,
-            raw_output,
-            empty_output,
-            output_schema,
             coerce,
+            // `add_output` reads these.
+            output: _,
+            raw_output: _,
+            empty_output: _,
+            output_schema: _,
             // What counts of these is the schema that they result in.
             input_schema: _,
             describe: _,
@@ -131,21 +132,25 @@ impl Aspects {
         if let Some(probe) = probe {
             meaning.add("probe", command_meaning(probe));
         }
-        match output {
-            OutputKind::Text => {}
-            OutputKind::Json => meaning.add("output", json!("json")),
-            OutputKind::Content => meaning.add("output", json!("content")),
-        }
-        if *raw_output {
-            meaning.add("raw", json!(true));
-        }
-        if let Some(empty) = empty_output {
-            meaning.add("empty", json!(empty));
-        }
-        if let Some(schema) = output_schema {
-            meaning.add("output_schema", schema.source().clone());
-        }
+        meaning.add_output(tool);
         meaning
+    }
+
+    fn add_output(&mut self, tool: &Tool) {
+        match tool.output {
+            OutputKind::Text => {}
+            OutputKind::Json => self.add("output", json!("json")),
+            OutputKind::Content => self.add("output", json!("content")),
+        }
+        if tool.raw_output {
+            self.add("raw", json!(true));
+        }
+        if let Some(empty) = &tool.empty_output {
+            self.add("empty", json!(empty));
+        }
+        if let Some(schema) = &tool.output_schema {
+            self.add("output_schema", schema.source().clone());
+        }
     }
 
     /// What a backing does is what its declaration says, except for the fields that are left out here.
