@@ -69,6 +69,8 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Write new results into the recordings
+    ///
+    /// Only the results that differ are edited; every other byte of a recording stays.
     #[arg(long)]
     pub update: bool,
     /// Replay only part K of N of the sorted recordings
