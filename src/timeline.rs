@@ -1,18 +1,16 @@
-//! The calls of a session log with their times: read once, for pages, traces and estimates.
+//! The calls of a session log with their times: read once, for pages and traces.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use crate::log_view::{CostCollector, end_label, end_summary};
+use crate::log_view::{CostCollector, approval_label, end_label, end_summary};
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{OutcomeKind, Status, safety_text};
 use toolq_log::records::{
     CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
 };
 use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
-
-// Reads a session log into its calls, with their times.
 
 /// The calls of a log, and the runs that made them.
 #[derive(Debug, Default)]
@@ -290,13 +288,7 @@ impl TimelineCall {
                     status: status_of_end(event),
                 });
             }
-            CallEvent::Approved(approval) => {
-                let by = format!("{} by {}", approval.decision, approval.by);
-                self.approval = Some(match &approval.reason {
-                    Some(reason) => format!("{by}: {reason}"),
-                    None => by,
-                });
-            }
+            CallEvent::Approved(approval) => self.approval = Some(approval_label(approval)),
             CallEvent::Probed(_) => {}
         }
     }

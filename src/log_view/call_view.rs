@@ -217,7 +217,7 @@ impl CallView {
 }
 
 /// `approved by plan 3f9c…`, or `denied by terminal (anna): too much`.
-fn approval_label(approval: &ApprovalRecord<'_>) -> String {
+pub(crate) fn approval_label(approval: &ApprovalRecord<'_>) -> String {
     let decision = if approval.is_yes() {
         "approved"
     } else {
@@ -244,13 +244,13 @@ fn approval_label(approval: &ApprovalRecord<'_>) -> String {
 /// How a call ended.
 #[derive(Debug)]
 struct CallEndView {
-    pub(super) is_error: bool,
-    pub(super) status: String,
+    is_error: bool,
+    status: String,
     /// Why it failed, if the model read something else.
-    pub(super) cause: Option<String>,
+    cause: Option<String>,
     /// Green for success, red for a failure, yellow if there is no result.
-    pub(super) style: &'static str,
-    pub(super) output: OutputPreview,
+    style: &'static str,
+    output: OutputPreview,
 }
 
 impl CallEndView {

@@ -161,7 +161,7 @@ pub(crate) struct ActualResult {
 struct ResultCollector<'e> {
     next: &'e mut dyn EventSink,
     /// The results by position in the turn.
-    pub(super) results: HashMap<usize, ActualResult>,
+    results: HashMap<usize, ActualResult>,
 }
 
 impl<'e> ResultCollector<'e> {

@@ -14,8 +14,6 @@ use toolq_core::json::{JsonText, ParsedObject, to_json_line};
 use toolq_core::transcript::RecordedReply;
 use toolq_core::types::{AnswerForm, CallAnswer, Dialect};
 
-// Replaces the content in the JSON of a recorded result. Everything else stays the same, byte for byte.
-
 /// Returns an edit that replaces the content of a recorded result. Returns `None` for session logs, which are never
 /// rewritten, and for results that have no place for the content.
 pub fn rewrite_reply(reply: &RecordedReply, actual: &CallAnswer) -> Option<RecordingEdit> {

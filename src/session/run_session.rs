@@ -215,11 +215,11 @@ impl RunSession<'static> {
 
 /// What the steps depend on.
 struct SessionStart<'s> {
-    pub(super) context: &'s CommandContext,
-    pub(super) settings: &'s SessionSettings,
-    pub(super) source: CallSource,
-    pub(super) setup: &'s CallSetup,
-    pub(super) clock: Clock,
+    context: &'s CommandContext,
+    settings: &'s SessionSettings,
+    source: CallSource,
+    setup: &'s CallSetup,
+    clock: Clock,
 }
 
 impl SessionStart<'_> {

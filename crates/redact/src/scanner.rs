@@ -296,7 +296,7 @@ pub(crate) struct SecretMatch {
 /// Matches one view of a text.
 #[derive(Debug)]
 struct Matcher {
-    pub(crate) state: StateID,
+    state: StateID,
     /// How many bytes of its view it has read.
     bytes_read: usize,
     /// Maps offsets in the view to offsets in the text: from byte `.0` of the view on, add `.1`.

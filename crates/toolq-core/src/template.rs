@@ -201,9 +201,9 @@ pub(crate) fn foreign_placeholder_path(inner: &str) -> Option<Vec<String>> {
 /// `${NAME}` or `${NAME:-default}` in a text.
 struct EnvPlaceholder<'t> {
     /// Its length in the text, in bytes.
-    pub len: usize,
-    pub name: &'t str,
-    pub default: Option<&'t str>,
+    len: usize,
+    name: &'t str,
+    default: Option<&'t str>,
 }
 
 /// Parses `${NAME}` or `${NAME:-default}` at the start of `text`.

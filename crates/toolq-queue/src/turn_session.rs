@@ -48,8 +48,8 @@ pub(super) struct TakenTurn {
 
 /// A session of a worker in the log of a turn.
 struct TurnSession {
-    pub engine: Engine,
-    pub sink: TurnLogSink,
+    engine: Engine,
+    sink: TurnLogSink,
     /// The log, removed with the session.
     _file: TurnLogFile,
     halted_by: Option<HaltCause>,

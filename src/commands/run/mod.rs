@@ -145,9 +145,9 @@ struct RunSettings {
     /// Calls that already have a result in the input run, too.
     include_answered: bool,
     /// Lines are answered as they arrive, each with one line.
-    pub(crate) follow: bool,
+    follow: bool,
     /// The form of the answers; `None` mirrors the input.
-    pub(crate) form: Option<AnswerForm>,
+    form: Option<AnswerForm>,
     /// An error result makes the run fail.
     fail_on_error: bool,
 }

@@ -247,28 +247,28 @@ const MAX_OPEN_CALLS: usize = 1024;
 
 /// The open calls by the numbers of their turns, and the way of new ones to the engine.
 struct CallTable {
-    pub(super) calls: HashMap<usize, ServedCall>,
+    calls: HashMap<usize, ServedCall>,
     next_turn: usize,
-    pub(super) reviews: CallReviews,
+    reviews: CallReviews,
     /// `None` once no more calls are taken.
-    pub(super) turns: Option<mpsc::UnboundedSender<TurnRequest>>,
+    turns: Option<mpsc::UnboundedSender<TurnRequest>>,
 }
 
 /// A call without an answer.
 struct ServedCall {
-    pub(super) client: Arc<ServedClient>,
-    pub(super) id: ServedCallId,
-    pub(super) reply: Arc<dyn ReplyChannel>,
-    pub(super) wants_progress: bool,
-    pub(super) structured: StructuredSource,
-    pub(super) progress: CallProgress,
-    pub(super) client_name: Option<String>,
+    client: Arc<ServedClient>,
+    id: ServedCallId,
+    reply: Arc<dyn ReplyChannel>,
+    wants_progress: bool,
+    structured: StructuredSource,
+    progress: CallProgress,
+    client_name: Option<String>,
     /// How the person at the client can be asked, if at all.
-    pub(super) form: Option<ElicitationForm>,
+    form: Option<ElicitationForm>,
     /// What the person said when the client made this call before.
-    pub(super) review: Option<CallReview>,
+    review: Option<CallReview>,
     /// What the call is answered with instead of its result, and the state that comes back with the reply.
-    pub(super) question: Option<(Elicitation, String)>,
+    question: Option<(Elicitation, String)>,
 }
 
 /// A message about how far a call is.

@@ -193,9 +193,9 @@ const MAX_MISMATCHES: usize = 100;
 
 /// A comparison in progress.
 struct JsonComparison<'w> {
-    pub(crate) rules: &'w CompareRules<'w>,
-    pub(crate) renaming: &'w mut IdRenaming,
-    pub(crate) mismatches: Vec<ResultMismatch>,
+    rules: &'w CompareRules<'w>,
+    renaming: &'w mut IdRenaming,
+    mismatches: Vec<ResultMismatch>,
     path: Vec<String>,
 }
 

@@ -115,6 +115,18 @@ fn misplaced_keys_get_a_hint() {
     );
     assert_hint(file_with_lines, "secret: [A] ⇒ did you mean `secrets`?");
     assert_hint(
+        file_with_lines,
+        "hosts: {a.example: {max_parallel: 2}} ⇒ of a tool, of `defaults` or of a server",
+    );
+    assert_hint(
+        |line| {
+            file_with_tool(&format!(
+                "agent: {{endpoint: \"http://h/\", model: m, tools: [], {line}}}"
+            ))
+        },
+        "temperature: 0 ⇒ `extra_body: {temperature: 0}`",
+    );
+    assert_hint(
         str::to_owned,
         "version: 1 ⏎ tools: ⏎  - name: look ⇒ write `look:` instead of `- name: look`",
     );

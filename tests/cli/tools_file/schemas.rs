@@ -1,6 +1,8 @@
 //! Input schemas, and the `when` schemas that decide which inputs are concurrency-safe.
 
-use crate::tools_file::{assert_no_problems, assert_refused, assert_warned, file_with_tool};
+use crate::tools_file::{
+    assert_no_problems, assert_refused, assert_warned, file_with_lines, file_with_tool,
+};
 
 /// A `when` schema that checks nothing would make every call concurrency-safe.
 #[test]
@@ -33,6 +35,27 @@ fn when_must_constrain_the_input() {
         {if: {required: [o]}, then: {properties: {o: {const: x}}}, else: false}
         "#,
     );
+}
+
+/// Of the inputs of many tools, it is known that they are objects.
+#[test]
+fn the_when_of_defaults_and_rules_is_about_objects() {
+    for frame in [
+        |when: &str| file_with_lines(&format!("defaults: {{approve: {{when: {when}}}}}")),
+        |when: &str| file_with_lines(&format!("rules: [{{tools: t, approve: {{when: {when}}}}}]")),
+    ] {
+        assert_refused(
+            frame,
+            r#"
+            {minLength: 3}               ⇒ minLength ⇒ applies to values of type string, and the input
+            {anyOf: [{pattern: "^SEL"}]} ⇒ pattern   ⇒ applies to values of type string, and the input
+            "#,
+        );
+        assert_no_problems(
+            frame,
+            "{properties: {amount: {minimum: 5}}, required: [amount]}",
+        );
+    }
 }
 
 /// JSON Schema allows unknown keywords as annotations; only one that closely resembles a known keyword is reported.

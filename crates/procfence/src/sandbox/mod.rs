@@ -156,7 +156,7 @@ impl PreparedSandbox {
 
 /// A file or directory that was opened without reading it.
 struct OpenedPath {
-    pub(crate) descriptor: OwnedFd,
+    descriptor: OwnedFd,
     is_directory: bool,
 }
 

@@ -31,8 +31,8 @@ pub struct SessionLog(Arc<OpenLog>);
 
 struct OpenLog {
     recorder: Mutex<Recorder>,
-    pub(crate) memory: MemoryStore,
-    pub(crate) mask: Arc<Mask>,
+    memory: MemoryStore,
+    mask: Arc<Mask>,
     path: PathBuf,
     blob_dir: PathBuf,
     session_id: Uuid,

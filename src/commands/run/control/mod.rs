@@ -165,13 +165,13 @@ const NOTHING_RAN: &str = "; nothing ran";
 
 /// The tools that a session begins with.
 struct OpeningTools {
-    pub(super) tools: ToolsConfig,
+    tools: ToolsConfig,
     /// What the host has announced.
-    pub(super) host_tools: Option<HostToolDeclarations>,
+    host_tools: Option<HostToolDeclarations>,
     /// The id of the line that announced it. Both are `None` if there was no such line.
     line_id: Option<LineId>,
     /// Whether a line wasn't understood.
-    pub(super) has_bad_line: bool,
+    has_bad_line: bool,
 }
 
 /// Reads lines until the tools are known: those of tools.yaml, and those of the host if it begins with a `tools` line.

@@ -199,7 +199,7 @@ struct AcceptedForms {
 }
 
 /// A request's headers, for the protocol.
-struct RequestHeaders<'r>(pub(super) &'r HeaderMap);
+struct RequestHeaders<'r>(&'r HeaderMap);
 
 impl AcceptedForms {
     /// Reads `Accept`, which may be missing. Weights don't matter: clients have to take both forms.
@@ -319,8 +319,8 @@ struct PostMessages {
 
 /// A client that exists only as long as the response to its request.
 struct ClientLifeline {
-    pub(super) client: Arc<ServedClient>,
-    pub(super) calls: Arc<OpenCalls>,
+    client: Arc<ServedClient>,
+    calls: Arc<OpenCalls>,
 }
 
 /// Messages as server-sent events.

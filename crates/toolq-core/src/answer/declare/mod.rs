@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 use crate::json_schema::find_schema_errors;
 use crate::types::{Backing, Effect, Tool, ToolsConfig};
 
-// Renders tools for a model: as the declarations that each API expects, or as a prompt section.
-
 /// A format of tool declarations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeclarationFormat {

@@ -138,7 +138,7 @@ pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
 }
 
 /// Text as a string, and blocks as a model reads them.
-struct ToolResultContent<'a>(pub(super) &'a ResultContent);
+struct ToolResultContent<'a>(&'a ResultContent);
 
 impl Serialize for ToolResultContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

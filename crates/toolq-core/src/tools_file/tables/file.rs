@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::tools_file::context::{CheckContext, Diagnostics, SourceMap};
@@ -29,7 +29,7 @@ use crate::tools_file::tables::tool::{
 };
 use crate::tools_file::tables::tools::{ToolParts, resolve_program_defaults, resolve_tools};
 use crate::tools_file::tables::values::PriceNumber;
-use crate::tools_file::tables::when::{WhenField, check_shared_when};
+use crate::tools_file::tables::when::{WhenField, check_when_of};
 use crate::tools_file::yaml::YamlNode;
 use crate::tools_lock::LockUse;
 use crate::types::{
@@ -184,6 +184,12 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
         {
             "did you mean `approve`? For example `approve: true`"
         }
+        "temperature" | "thinking" | "top_p" | "top_k" if fields.contains(&"extra_body") => {
+            "it is sent as part of `extra_body`: `extra_body: {temperature: 0}`"
+        }
+        "hosts" if fields.contains(&"servers") => {
+            "limits are those of a tool, of `defaults` or of a server: `max_parallel: 2`, `rate: 10/s`"
+        }
         _ => return None,
     };
     Some(hint)
@@ -278,15 +284,17 @@ fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_>) {
     }
 }
 
-/// Checks the `approve: {when: SCHEMA}` of the defaults and of each rule.
+/// Checks the `approve: {when: SCHEMA}` of the defaults and of each rule. What is known of their inputs is that they are objects.
 fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_>) {
+    let any_input = json!({"type": "object"});
     let defaults = file.defaults.value();
     if let Some(field) = defaults.and_then(|defaults| WhenField::of_approve(&defaults.approve)) {
-        check_shared_when(&field, &["defaults"], context);
+        check_when_of(&field, &["defaults"], &any_input, context);
     }
     for (index, rule) in file.rules.items().enumerate() {
         if let Some(field) = WhenField::of_approve(&rule.value.approve) {
-            check_shared_when(&field, &["rules", &index.to_string()], context);
+            let parent = ["rules", &index.to_string()];
+            check_when_of(&field, &parent, &any_input, context);
         }
     }
 }

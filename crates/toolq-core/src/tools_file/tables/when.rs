@@ -142,21 +142,32 @@ pub(crate) fn check_when(
 ) {
     let fields = [WhenField::of_safety(safety), WhenField::of_approve(approve)];
     for field in fields.into_iter().flatten() {
-        let Some(when) = check_shared_when(&field, &["tools", name], context) else {
-            continue;
-        };
-        let mut checker = WhenChecker {
-            input_schema,
-            when_keys: ["tools", name, field.key, "when"],
-            context,
-        };
-        checker.check_subschema(when, "", &[]);
+        check_when_of(&field, &["tools", name], input_schema, context);
     }
+}
+
+/// Checks a `when` that is at `parent` in the file, and whose inputs `input_schema` describes.
+pub(crate) fn check_when_of(
+    field: &WhenField<'_>,
+    parent: &[&str],
+    input_schema: &Value,
+    context: &mut CheckContext<'_>,
+) {
+    let Some(when) = check_when_schema(field, parent, context) else {
+        return;
+    };
+    let mut checker = WhenChecker {
+        input_schema,
+        key: field.key,
+        when_keys: &[parent, &[field.key, "when"]].concat(),
+        context,
+    };
+    checker.check_subschema(when, "", &[]);
 }
 
 /// Checks a `when` at `parent` in the file as far as that is possible without the schema of an input. Returns it if it
 /// is a valid schema.
-pub(crate) fn check_shared_when<'f>(
+fn check_when_schema<'f>(
     field: &WhenField<'f>,
     parent: &[&str],
     context: &mut CheckContext<'_>,
@@ -225,8 +236,10 @@ const IN_PLACE_APPLICATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if",
 /// Compares a `when` with the schema of the input.
 struct WhenChecker<'a, 'c> {
     input_schema: &'a Value,
+    /// The key that has the `when`.
+    key: &'static str,
     /// The keys that lead to `when` in the file.
-    when_keys: [&'a str; 4],
+    when_keys: &'a [&'a str],
     context: &'a mut CheckContext<'c>,
 }
 
@@ -309,8 +322,8 @@ impl WhenChecker<'_, '_> {
                 (
                     self.context
                         .tree
-                        .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
-                    same_for_all(self.when_keys[2]),
+                        .key_span_at(self.when_keys, &format!("{pointer}/{keyword}")),
+                    same_for_all(self.key),
                 ),
                 format!("`{keyword}` applies to values of type {kind}, and {subject} isn't one"),
                 hint,
@@ -335,7 +348,7 @@ impl WhenChecker<'_, '_> {
         };
         self.context.diagnostics.error(
             (
-                self.context.tree.key_span_at(&self.when_keys, pointer),
+                self.context.tree.key_span_at(self.when_keys, pointer),
                 "not in `input_schema`",
             ),
             format!("the input has no `{}`", full_path.join(".")),
