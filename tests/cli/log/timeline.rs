@@ -23,6 +23,28 @@ fn page_of(log: &LogBuilder) -> String {
         .stdout
 }
 
+/// The page and `log show` say in the same words who approved a call.
+#[test]
+fn an_approval_is_named_as_in_log_show() {
+    let tools =
+        "tools: {pay: {input_schema: {type: object}, approve: true, command: [echo, paid]}}";
+    let sandbox = CliSandbox::new()
+        .tools(tools)
+        .file("calls.json", model_response(&[("pay", json!({}))]));
+    let script = r#"
+        "$TOOLQ" plan -q --out plan.json calls.json > shown
+        "$TOOLQ" run -q --log log.jsonl --plan plan.json calls.json > out
+        "$TOOLQ" log show log.jsonl
+        "$TOOLQ" log export --format html log.jsonl"#;
+    let output = sandbox.run_shell(script).assert_exit(0).stdout;
+    let words = output.split("approved by plan ").skip(1);
+    let plans: Vec<&str> = words.map(|rest| &rest[..12]).collect();
+    assert!(
+        plans.len() >= 2 && plans.iter().all(|plan| *plan == plans[0]),
+        "{plans:?}"
+    );
+}
+
 #[test]
 fn hostile_text_stays_text() {
     let mut log = LogBuilder::new();
