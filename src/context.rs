@@ -383,8 +383,8 @@ fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
 /// Names the directory for temporary files.
 const TEMP_DIR_VARIABLE: &str = "TMPDIR";
 
-/// Returns a snapshot of the environment variables: nothing else reads them. A relative TMPDIR is made absolute: the commands
-/// other directories.
+/// Returns a snapshot of the environment variables, which nothing else reads. A relative TMPDIR is made absolute, since commands
+/// run in other directories.
 pub fn read_environment() -> Environment {
     std::env::vars_os().map(absolute_temp_dir).collect()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::client_config::secrets::{has_secret, has_user_info, is_secret_option};
+use crate::client_config::secrets::{has_secret, is_secret_address, is_secret_option};
 use crate::template::is_variable_name;
 use crate::types::ServerEndpoint;
 
@@ -218,10 +218,10 @@ fn header_template(server: &str, name: &str, value: &str, notes: &mut Vec<String
 fn url_template(server: &str, url: &str, notes: &mut Vec<String>) -> String {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let base = resolve_references(base);
-    if has_user_info(&base) {
+    if is_secret_address(&base) {
         let variable = variable_name(server, "url");
         notes.push(format!(
-            "the URL of the server {server:?} has a user: set {variable} to it in the environment, and name {variable} under `secrets` so that it is masked"
+            "the URL of the server {server:?} may be secret: set {variable} to it in the environment, and name {variable} under `secrets` so that it is masked"
         ));
         return format!("${{{variable}}}");
     }
