@@ -15,10 +15,11 @@ use serde_json::value::RawValue;
 
 use crate::json::JsonText;
 use crate::tools_file::context::SourceMap;
+use crate::tools_file::key_hints::find_key_hint;
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::env::read_regular_file;
-use crate::tools_file::tables::file::{ToolsFile, find_key_hint, version_problem};
+use crate::tools_file::tables::file::{ToolsFile, version_problem};
 use crate::tools_file::tables::server::ServerFile;
 use crate::tools_file::tables::tool::{RuleFile, ToolFile};
 use crate::tools_file::yaml::YamlNode;

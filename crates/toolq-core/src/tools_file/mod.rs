@@ -5,6 +5,7 @@ mod argv;
 mod context;
 mod include;
 mod input_values;
+mod key_hints;
 mod lints;
 mod load;
 mod spanned;
