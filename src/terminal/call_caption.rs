@@ -11,7 +11,7 @@ use crate::terminal::{
     MAX_SUBJECT_COLUMNS, call_path, mask_and_escape, short_input, short_subject, truncate_closed,
 };
 use redact::Mask;
-use toolq_core::json::{Input, join_json_lines};
+use toolq_core::json::{Input, JsonText, join_json_lines};
 use toolq_core::schedule::StartWait;
 use toolq_core::text::{format_duration, truncate_to_columns};
 use toolq_core::types::{
@@ -208,7 +208,7 @@ impl PartialCallLabels {
 /// `${NAME}` is left as is: a status text never contains values of the environment.
 fn fill_template(template: &Template, input: &Input) -> String {
     template.fill(|path| {
-        let value = input.value_at(path).map_or("", |value| value.get());
+        let value = input.value_at(path).map_or("", JsonText::get);
         serde_json::from_str(value).unwrap_or_else(|_| value.to_owned())
     })
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::check::fill::invocation;
 use crate::check::valid_input::{CompiledSchemas, ToolIndex, validate_input};
 use crate::check::{locks, path_confinement, rejection};
-use crate::json::{Input, InvalidInput, JsonText, meaning_digest};
+use crate::json::{Input, InvalidInput, meaning_digest};
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CallOutput,
     CheckedCall, DoubtCause, Effect, InputState, LockMode, Outcome, Rejection, RejectionReason,
@@ -208,7 +208,7 @@ impl KnownCalls {
     pub fn add(&mut self, call: &Call) -> Option<usize> {
         let asks_for = match &call.input {
             Ok(input) => {
-                let meaning = meaning_digest(JsonText::from(input.as_raw()));
+                let meaning = meaning_digest(input.json());
                 self.hasher.hash_one((&call.name, meaning))
             }
             Err(fault) => self.hasher.hash_one((&call.name, fault.to_string())),

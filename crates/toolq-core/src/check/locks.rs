@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::check::fill::template_values::{ProblemCollector, find_value, problem_at, value_text};
 use crate::check::path_confinement::{MAX_PATH_BYTES, working_directory};
-use crate::json::{Input, JsonText};
+use crate::json::Input;
 use crate::types::{
     AcceptedCall, CallLock, CallLocks, FILE_LOCK_PREFIX, LockMode, LockedResource, ProblemDetail,
     Template, TemplatePart, Tool,
@@ -92,11 +92,11 @@ fn fill_names(template: &Template, input: &Input) -> Result<Option<Vec<String>>,
                     return Ok(None);
                 };
                 if *splat {
-                    let items = JsonText::from(raw).elements();
+                    let items = raw.elements();
                     let items = items.ok_or_else(|| problem_at(path, "must be an array"))?;
                     items.into_iter().map(value_text).collect()
                 } else {
-                    vec![value_text(raw.into())]
+                    vec![value_text(raw)]
                 }
             }
         };

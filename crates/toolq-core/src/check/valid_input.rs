@@ -151,7 +151,7 @@ fn coerce_once(input: &Input, type_errors: &[TypeError]) -> Option<Input> {
         tree.insert(type_error);
     }
     let mut edits = JsonEdits::new(input.text());
-    tree.collect_edits(JsonText::from(input.as_raw()), &mut edits);
+    tree.collect_edits(input.json(), &mut edits);
     if edits.is_empty() {
         return None;
     }

@@ -1,10 +1,8 @@
 //! The input of a call, and why a text isn't one.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -86,8 +84,15 @@ impl Input {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
         check_size(text)?;
-        let raw = serde_json::from_str(text);
-        Self::from_raw(raw.map_err(|error| InvalidInput::NotJson(error.to_string()))?)
+        let raw: &RawValue =
+            serde_json::from_str(text).map_err(|error| InvalidInput::NotJson(error.to_string()))?;
+        match JsonText::from(raw).kind() {
+            JsonKind::Object => {}
+            JsonKind::Null => return Err(InvalidInput::Missing),
+            other => return Err(InvalidInput::NotAnObject(other)),
+        }
+        check_json(text)?;
+        Ok(Self(raw.to_owned().into()))
     }
 
     /// Creates the input `{KEY: TEXT}`.
@@ -96,25 +101,6 @@ impl Input {
     /// It exceeds a limit.
     pub(crate) fn of_text(key: &str, text: &str) -> Result<Self, InvalidInput> {
         Self::parse(&format!("{{{}:{}}}", Value::from(key), Value::from(text)))
-    }
-
-    /// Like [`parse`](Self::parse), for a value that has already been parsed.
-    pub(crate) fn from_json(value: JsonText) -> Result<Self, InvalidInput> {
-        let Some(raw) = value.raw() else {
-            return Self::parse(value.get());
-        };
-        check_size(raw.get())?;
-        Self::from_raw(raw)
-    }
-
-    fn from_raw(raw: &RawValue) -> Result<Self, InvalidInput> {
-        match JsonText::from(raw).kind() {
-            JsonKind::Object => {}
-            JsonKind::Null => return Err(InvalidInput::Missing),
-            other => return Err(InvalidInput::NotAnObject(other)),
-        }
-        check_json(raw.get())?;
-        Ok(Self(raw.to_owned().into()))
     }
 
     /// Returns the input `{}`.
@@ -129,6 +115,11 @@ impl Input {
     /// Returns the text exactly as received.
     pub fn text(&self) -> &str {
         self.0.get()
+    }
+
+    /// Returns the text as JSON.
+    pub fn json(&self) -> JsonText<'_> {
+        JsonText::from(&*self.0)
     }
 
     /// Returns the text as a raw JSON value.
@@ -148,51 +139,11 @@ impl Input {
     }
 
     /// Returns the value at `path` with its digits intact, or `None` if a key is missing or its parent isn't an object.
-    pub fn value_at(&self, path: &[String]) -> Option<&RawValue> {
+    pub fn value_at(&self, path: &[String]) -> Option<JsonText<'_>> {
         path.iter()
-            .try_fold(&*self.0, |value, key| find_member(value, key))
+            .try_fold(self.json(), |value, key| value.object()?.get(key))
     }
 }
-
-fn find_member<'a>(value: &'a RawValue, key: &str) -> Option<&'a RawValue> {
-    let members: Vec<(Cow<'a, str>, &'a RawValue)> =
-        serde_json::from_str::<BorrowedMembers<'a>>(value.get())
-            .ok()?
-            .0;
-    members
-        .into_iter()
-        .find_map(|(name, value)| (name == key).then_some(value))
-}
-
-/// The members of an object, borrowed from its text.
-struct BorrowedMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> serde::Deserialize<'de> for BorrowedMembers<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct MemberVisitor;
-        impl<'de> Visitor<'de> for MemberVisitor {
-            type Value = BorrowedMembers<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<BorrowedMembers<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(key) = map.next_key::<KeyText<'de>>()? {
-                    members.push((key.0, map.next_value()?));
-                }
-                Ok(BorrowedMembers(members))
-            }
-        }
-        reader.deserialize_map(MemberVisitor)
-    }
-}
-
-/// A key, borrowed unless it has escapes.
-#[derive(serde::Deserialize)]
-struct KeyText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn check_size(text: &str) -> Result<(), InvalidInput> {
     if text.len() <= MAX_INPUT_BYTES {

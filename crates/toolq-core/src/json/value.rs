@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
 /// With at most this many keys, comparing every pair is faster than sorting.
@@ -15,39 +15,28 @@ const FEW_KEYS: usize = 8;
 
 /// The text of one JSON value.
 #[derive(Debug, Clone, Copy)]
-pub struct JsonText<'a> {
-    source: &'a str,
-    /// The same value, if the parser provided it as a raw value.
-    raw: Option<&'a RawValue>,
-}
+pub struct JsonText<'a>(&'a str);
 
 impl<'a> From<&'a RawValue> for JsonText<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        let text = raw.get();
-        let raw = Some(raw);
-        Self { source: text, raw }
+        Self(raw.get())
     }
 }
 
 impl<'a> JsonText<'a> {
     /// Wraps `source`, which must be valid JSON without surrounding whitespace.
     pub fn new(source: &'a str) -> Self {
-        Self { source, raw: None }
+        Self(source)
     }
 
     /// Returns the JSON text.
     pub fn get(self) -> &'a str {
-        self.source
-    }
-
-    /// Returns the raw value, if the parser provided one.
-    pub fn raw(self) -> Option<&'a RawValue> {
-        self.raw
+        self.0
     }
 
     /// Returns the kind of value.
     pub fn kind(self) -> JsonKind {
-        match self.source.as_bytes().first() {
+        match self.0.as_bytes().first() {
             Some(b'{') => JsonKind::Object,
             Some(b'[') => JsonKind::Array,
             Some(b'"') => JsonKind::String,
@@ -59,14 +48,14 @@ impl<'a> JsonText<'a> {
 
     /// Whether the value is `null`.
     pub fn is_null(self) -> bool {
-        self.source == "null"
+        self.0 == "null"
     }
 
     /// Returns the text of a string, or `None` if the value isn't a string or contains a lone surrogate.
     pub fn to_text(self) -> Option<Cow<'a, str>> {
-        let inner = self.source.strip_prefix('"')?.strip_suffix('"')?;
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
-            serde_json::from_str(self.source).ok().map(Cow::Owned)
+            serde_json::from_str(self.0).ok().map(Cow::Owned)
         } else {
             Some(Cow::Borrowed(inner))
         }
@@ -74,7 +63,7 @@ impl<'a> JsonText<'a> {
 
     /// Returns the elements of an array, or `None` if the value isn't an array.
     pub fn elements(self) -> Option<Vec<JsonText<'a>>> {
-        let mut cursor = JsonCursor::new(self.source);
+        let mut cursor = JsonCursor::new(self.0);
         let mut items = Vec::new();
         if !cursor.eat(b'[') {
             return None;
@@ -89,13 +78,13 @@ impl<'a> JsonText<'a> {
     /// Returns an iterator over an array of objects that parses each when it is reached, or `None` if the value isn't
     /// an array.
     pub fn objects(self) -> Option<ObjectIter<'a>> {
-        let mut cursor = JsonCursor::new(self.source);
+        let mut cursor = JsonCursor::new(self.0);
         cursor.eat(b'[').then_some(ObjectIter(cursor))
     }
 
     /// Returns the members of an object, or `None` if the value isn't an object or a key contains a lone surrogate.
     pub fn object(self) -> Option<ParsedObject<'a>> {
-        JsonCursor::new(self.source).read_object()
+        JsonCursor::new(self.0).read_object()
     }
 }
 
@@ -135,8 +124,22 @@ impl<'a> ParsedObject<'a> {
     /// # Errors
     /// `text` isn't valid JSON.
     pub fn parse(text: &'a str) -> serde_json::Result<Option<Self>> {
-        let opened: ShallowJson = serde_json::from_str(text)?;
-        Ok(opened.into_object(text))
+        serde_json::from_str::<IgnoredAny>(text)?;
+        Self::open(JsonText::new(text))
+    }
+
+    /// Parses valid JSON. Returns `None` if it isn't an object.
+    ///
+    /// # Errors
+    /// A key is no text.
+    pub(crate) fn open(json: JsonText<'a>) -> serde_json::Result<Option<Self>> {
+        let object = json.object();
+        if object.is_none() && json.kind() == JsonKind::Object {
+            return Err(serde_json::Error::custom(
+                "a key has half of a surrogate pair",
+            ));
+        }
+        Ok(object)
     }
 
     /// Returns the whole object.
@@ -358,76 +361,6 @@ fn find_nested_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         }
     }
 }
-
-// Validates a JSON value and splits its top-level object into members on the way.
-
-/// A validated value. Holds the members if the value is an object.
-pub(crate) struct ShallowJson<'a>(Option<Vec<JsonMember<'a>>>);
-
-impl<'a> ShallowJson<'a> {
-    /// Returns the object, given its `text`, or `None` if the value isn't an object.
-    pub fn into_object(self, text: &'a str) -> Option<ParsedObject<'a>> {
-        let json = JsonText::new(text);
-        self.0.map(|members| ParsedObject { json, members })
-    }
-}
-
-impl<'de> Deserialize<'de> for ShallowJson<'de> {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_any(ShallowJsonVisitor)
-    }
-}
-
-struct ShallowJsonVisitor;
-
-impl<'de> Visitor<'de> for ShallowJsonVisitor {
-    type Value = ShallowJson<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ShallowJson<'de>, A::Error> {
-        let mut members = Vec::with_capacity(8);
-        while let Some(MemberKey(key)) = map.next_key()? {
-            members.push((key, map.next_value::<&RawValue>()?.into()));
-        }
-        Ok(ShallowJson(Some(members)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ShallowJson<'de>, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(ShallowJson(None))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<ShallowJson<'de>, E> {
-        Ok(ShallowJson(None))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<ShallowJson<'de>, E> {
-        Ok(ShallowJson(None))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<ShallowJson<'de>, E> {
-        Ok(ShallowJson(None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<ShallowJson<'de>, E> {
-        Ok(ShallowJson(None))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<ShallowJson<'de>, E> {
-        Ok(ShallowJson(None))
-    }
-
-    fn visit_unit<E>(self) -> Result<ShallowJson<'de>, E> {
-        Ok(ShallowJson(None))
-    }
-}
-
-/// A key. Borrowed unless it contains escapes.
-#[derive(serde::Deserialize)]
-struct MemberKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 // The kinds of JSON values.
 

@@ -6,7 +6,7 @@ use std::str::Utf8Error;
 
 use serde::de::IgnoredAny;
 
-use crate::json::{DuplicateKey, JsonText, ParsedObject, ShallowJson, describe_parse_error};
+use crate::json::{DuplicateKey, JsonText, ParsedObject, describe_parse_error};
 use crate::text::format_bytes;
 use crate::transcript::input_source::{InputError, InputSource, OffsetError};
 use crate::transcript::json_end_scanner::JsonEndScanner;
@@ -145,14 +145,14 @@ impl InputWindow {
     ) -> Result<(usize, bool), OffsetError> {
         let (text, utf8_error) = self.valid_text();
         self.check_byte_order_mark(text)?;
-        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<ShallowJson>();
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
         let mut passed = 0;
         loop {
             let begin = passed + leading_whitespace_len(&text[passed..]);
             match stream.next() {
-                Some(Ok(opened)) => {
+                Some(Ok(_)) => {
                     passed = stream.byte_offset();
-                    self.read_document(&text[begin..passed], begin, opened, max, visitor)?;
+                    self.read_document(&text[begin..passed], begin, max, visitor)?;
                 }
                 Some(Err(error)) if !error.is_eof() && !self.may_continue(text, &error) => {
                     let nul = text[begin..].find('\0').map(|at| begin + at);
@@ -188,11 +188,10 @@ impl InputWindow {
         !self.at_end && position_of(text, error) + 1 >= text.len() && text.len() == self.len
     }
 
-    fn read_document<'a>(
+    fn read_document(
         &self,
-        text: &'a str,
+        text: &str,
         begin: usize,
-        opened: ShallowJson<'a>,
         max: usize,
         visitor: &mut impl DocumentVisitor,
     ) -> Result<(), OffsetError> {
@@ -200,9 +199,12 @@ impl InputWindow {
             return Err(self.too_large_error(begin, max));
         }
         let origin = DocumentOrigin::new(text, self.input_offset(begin));
+        let json = JsonText::new(text);
         let document = InputDocument {
-            json: JsonText::new(text),
-            object: opened.into_object(text),
+            json,
+            object: ParsedObject::open(json).map_err(|error| {
+                self.error_at(begin, describe_parse_error("the input", &error), None)
+            })?,
             origin,
         };
         let read = visitor.visit_document(&document);

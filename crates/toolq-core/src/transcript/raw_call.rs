@@ -106,7 +106,7 @@ pub(crate) fn parse_input(value: Option<JsonText>) -> Result<Input, InvalidInput
     match value.filter(|value| !value.is_null()) {
         None => Ok(Input::empty()),
         Some(text) if text.kind() == JsonKind::String => parse_input_text(&expect_text(text)?),
-        Some(other) => Input::from_json(other),
+        Some(other) => Input::parse(other.get()),
     }
 }
 

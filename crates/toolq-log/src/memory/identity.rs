@@ -68,7 +68,6 @@ impl Identity {
         let keys = match once {
             Some((tool, once)) => {
                 let values = once.names.iter().map(|path| executed.value_at(path));
-                let values = values.map(|value| value.map(JsonText::from));
                 CallKeys::Once(MemoryKey::of_values(&once.scope, tool, values))
             }
             None if remembered == Remembered::ByValues => return None,
@@ -76,7 +75,7 @@ impl Identity {
                 id: &call.id,
                 tool: &call.name,
                 position: call.position,
-                input: JsonText::from(input.as_raw()),
+                input: input.json(),
                 root,
                 shares_id: origin.shared_ids.contains(&call.id),
             }),
@@ -93,7 +92,7 @@ impl Identity {
 
 /// Returns a digest of what an input means.
 pub(crate) fn digest_text(input: &Input) -> String {
-    HEXLOWER.encode(&meaning_digest(JsonText::from(input.as_raw()))[..16])
+    HEXLOWER.encode(&meaning_digest(input.json())[..16])
 }
 
 /// The keys under which a call is found.

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use serde_json::value::RawValue;
-
 use crate::check::fill::path_texts::{anchor_path, anchored_path_start};
 use crate::check::fill::template_values::{
     ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
@@ -113,9 +111,14 @@ impl CommandFiller<'_> {
     }
 
     /// Returns one argument per item.
-    fn splat_array(&self, path: &[String], array: &RawValue) -> Result<Vec<String>, ProblemDetail> {
-        let items = JsonText::from(array).elements();
-        let items = items.ok_or_else(|| problem_at(path, "must be an array"))?;
+    fn splat_array(
+        &self,
+        path: &[String],
+        array: JsonText<'_>,
+    ) -> Result<Vec<String>, ProblemDetail> {
+        let items = array
+            .elements()
+            .ok_or_else(|| problem_at(path, "must be an array"))?;
         let are_paths = self.paths.iter().any(|declared| declared == path);
         let mut values = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
@@ -270,8 +273,9 @@ fn fill_spread(
     let Some(array) = find_value(input, path, optional)? else {
         return Ok(None);
     };
-    let items = JsonText::from(array).elements();
-    let items = items.ok_or_else(|| problem_at(path, "must be an array"))?;
+    let items = array
+        .elements()
+        .ok_or_else(|| problem_at(path, "must be an array"))?;
     let place = |item| {
         let text = TemplateTarget::Argument
             .encode(value_text(item))

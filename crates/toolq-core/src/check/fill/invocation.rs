@@ -100,7 +100,7 @@ fn fill_mcp(mcp: &McpBacking, input: &Input, problems: &mut ProblemCollector) ->
 /// Returns a value that the schema of a built-in tool requires.
 fn builtin_argument(input: &Input, name: &str) -> String {
     let value = input.value_at(&[name.to_owned()]);
-    value.map(|raw| value_text(raw.into())).unwrap_or_default()
+    value.map(value_text).unwrap_or_default()
 }
 
 // Reads the input of `read_output`.

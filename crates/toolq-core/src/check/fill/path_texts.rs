@@ -175,7 +175,7 @@ fn uses_relative(template: &Template, path: &[String]) -> bool {
 /// Returns the strings at `path` with their pointers. A list on the way, or at its end, stands for each of its elements.
 fn values_at(input: &Input, path: &[String]) -> Vec<PathText> {
     let mut texts = Vec::new();
-    collect_values(JsonText::from(input.as_raw()), path, &[], &mut texts);
+    collect_values(input.json(), path, &[], &mut texts);
     texts
 }
 
@@ -225,10 +225,9 @@ fn template_path_texts(
             TemplatePart::Env { .. } => finished.push_unknown(),
             TemplatePart::Value { path, optional, .. } => {
                 // A value that is missing omits the argument, or makes the call invalid.
-                let Ok(Some(raw)) = find_value(input, path, *optional) else {
+                let Ok(Some(value)) = find_value(input, path, *optional) else {
                     return Vec::new();
                 };
-                let value = JsonText::from(raw);
                 if !paths.contains(path) {
                     finished.push_text(&value_text(value));
                     continue;

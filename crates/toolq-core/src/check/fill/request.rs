@@ -58,7 +58,7 @@ fn fill_whole_url(
     input: &Input,
 ) -> Result<PartialTemplate, ProblemDetail> {
     let path = template.sole_value().unwrap_or_default();
-    let value = find_value(input, path, false)?.map(|raw| value_text(raw.into()));
+    let value = find_value(input, path, false)?.map(value_text);
     let url = url::parse_allowed_url(&value.unwrap_or_default(), hosts);
     let url = url.map_err(|why| problem_at(path, why))?;
     Ok(PartialTemplate(vec![Segment::Text(url.into())]))
@@ -80,7 +80,7 @@ fn fill_url(template: &Template, input: &Input) -> Result<PartialTemplate, Probl
             TemplatePart::Value { path, optional, .. } => {
                 let start = partial.to_string().len();
                 if let Some(raw) = find_value(input, path, *optional)? {
-                    let value = value_text(raw.into());
+                    let value = value_text(raw);
                     if is_in_path(&partial.to_string()) && has_parent_part(&value) {
                         return Err(problem_at(
                             path,
@@ -174,10 +174,11 @@ pub(crate) fn fill_body(
 fn fill_string(template: &Template, input: &Input) -> Result<Option<PartialJson>, ProblemDetail> {
     if let [TemplatePart::Value { path, optional, .. }] = template.parts.as_slice() {
         let value = match input.value_at(path) {
-            Some(null) if null.get() == "null" => Some(null),
+            Some(null) if null.is_null() => Some(null),
             _ => find_value(input, path, *optional)?,
         };
-        return Ok(value.map(|raw| PartialJson::Raw(RawValue::to_owned(raw).into())));
+        let raw = value.and_then(|value| RawValue::from_string(value.get().to_owned()).ok());
+        return Ok(raw.map(|raw| PartialJson::Raw(raw.into())));
     }
     let text: Option<PartialTemplate> = fill_template(template, input, TemplateTarget::Text)?;
     Ok(text.map(PartialJson::Text))

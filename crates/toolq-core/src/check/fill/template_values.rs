@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use crate::json::{Input, JsonText, json_pointer};
 use crate::template::TemplateTarget;
 use crate::types::{PartialTemplate, ProblemDetail, Segment, Template, TemplatePart};
@@ -58,7 +56,7 @@ pub(crate) fn fill_template(
                 None => return Ok(None),
                 Some(raw) => {
                     let value = target
-                        .encode(value_text(raw.into()))
+                        .encode(value_text(raw))
                         .map_err(|cause| problem_at(path, cause))?;
                     push_text(&mut draft, &value);
                 }
@@ -90,12 +88,12 @@ pub(crate) fn find_value<'i>(
     input: &'i Input,
     path: &[String],
     optional: bool,
-) -> Result<Option<&'i RawValue>, ProblemDetail> {
+) -> Result<Option<JsonText<'i>>, ProblemDetail> {
     match input.value_at(path) {
-        Some(raw) if optional && raw.get() == "null" => Ok(None),
+        Some(value) if optional && value.is_null() => Ok(None),
         None if optional => Ok(None),
         None => Err(problem_at(path, "is required")),
-        raw => Ok(raw),
+        value => Ok(value),
     }
 }
 

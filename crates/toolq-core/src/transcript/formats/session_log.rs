@@ -77,7 +77,7 @@ impl Format for SessionLog {
         let input = match (content.get("input").filter(|input| !input.is_null()), fault) {
             (None, Some(fault)) => Err(InvalidInput::Recorded(fault.into_owned())),
             (None, None) => Err(InvalidInput::Missing),
-            (Some(input), _) => Input::from_json(input),
+            (Some(input), _) => Input::parse(input.get()),
         };
         // Metadata has only part of a long id.
         let id = id_in(&content, "id").or(id).unwrap_or_default();
