@@ -72,7 +72,9 @@ pub use tool::{
     IgnorePattern, OnDoubt, OnFailure, OutputKind, RetryCondition, RetryPolicy, StatusTemplates,
     TextNormalizer, Tool,
 };
-pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
+pub(crate) use tool::{
+    DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SAVED, MessageKey, MessageTemplates, ToolDescription,
+};
 pub(crate) use usage::MicroUsd;
 pub use usage::{
     ModelPrice, PicoUsd, PriceTable, ReportedUsage, Usage, format_dollars, format_usd,

@@ -21,8 +21,14 @@ use crate::types::policies::{
 use crate::types::server::McpBacking;
 use crate::types::template::Template;
 
+/// How much of an output reaches the model if the file doesn't say, in bytes.
+pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 64 << 10;
+
+/// How much of a longer one is saved if the file doesn't say, in bytes.
+pub(crate) const DEFAULT_MAX_SAVED: u64 = 64 << 20;
+
 /// A named entry of tools.yaml, with the file's defaults applied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Tool {
     /// The name that calls use.
     pub name: String,
@@ -102,52 +108,6 @@ pub struct Tool {
     pub normalize: Vec<TextNormalizer>,
     /// Texts for the model. The tool's own texts take precedence over the file's.
     pub messages: MessageTemplates,
-}
-
-impl Default for Tool {
-    /// Returns a tool of which tools.yaml says nothing.
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            description: String::new(),
-            display_name: None,
-            category: None,
-            input_schema: Value::Bool(true),
-            describe: None,
-            awaits_list: false,
-            safety: SafetyPolicy::default(),
-            rule_settings: Vec::new(),
-            effect: Effect::default(),
-            approve: ApprovalPolicy::default(),
-            locks: None,
-            start_limits: StartLimits::default(),
-            destructive: None,
-            open_world: None,
-            timeout: CallTimeouts::default(),
-            estimate: None,
-            paths: Vec::new(),
-            status: StatusTemplates::default(),
-            backing: None,
-            probe: None,
-            output: OutputKind::default(),
-            raw_output: false,
-            empty_output: None,
-            output_schema: None,
-            max_output: 64 << 10,
-            max_saved: 64 << 20,
-            cache: None,
-            once: None,
-            retry: RetryPolicy::default(),
-            on_failure: OnFailure::default(),
-            on_doubt: OnDoubt::default(),
-            pause_after_failures: None,
-            coerce: true,
-            compare: Compare::default(),
-            ignore: Vec::new(),
-            normalize: Vec::new(),
-            messages: MessageTemplates::new(),
-        }
-    }
 }
 
 impl Tool {

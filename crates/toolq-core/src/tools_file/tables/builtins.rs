@@ -13,8 +13,8 @@ use crate::text::suggest_name;
 use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::types::{
-    Backing, BuiltinTool, DEFAULT_PAGE_BYTES, Effect, MessageTemplates, RetryPolicy, SafetyPolicy,
-    Tool,
+    Backing, BuiltinTool, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SAVED, DEFAULT_PAGE_BYTES, Effect,
+    MessageTemplates, RetryPolicy, SafetyPolicy, Tool,
 };
 
 /// Names of the built-in tools.
@@ -178,6 +178,9 @@ fn builtin_tool(
             conditions: Vec::new(),
             ..RetryPolicy::default()
         },
+        max_output: DEFAULT_MAX_OUTPUT,
+        max_saved: DEFAULT_MAX_SAVED,
+        coerce: true,
         messages: messages.clone(),
         ..Tool::default()
     }

@@ -17,8 +17,8 @@ use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
 use crate::tools_file::tables::values::{RateText, SizeText};
 use crate::tools_file::tables::when::{ApproveForm, SafetyForm, resolve_approval};
 use crate::types::{
-    Effect, Leftovers, OnDoubt, OnFailure, OutputKind, RuleSetting, SafetyPolicy, SafetyRule, Span,
-    Tool,
+    DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SAVED, Effect, Leftovers, OnDoubt, OnFailure, OutputKind,
+    RuleSetting, SafetyPolicy, SafetyRule, Span, Tool,
 };
 
 /// Declares the settings that can be inherited: this is their only list. Each has its type, and how a value is layered over
@@ -130,7 +130,6 @@ impl Settings {
 
     /// Returns a tool with these settings, and without anything else. `is_agent` is about its backing.
     pub(crate) fn resolve(&self, effect: Effect, is_agent: bool) -> Tool {
-        let default = Tool::default();
         Tool {
             effect,
             approve: resolve_approval(self.approve.value(), effect),
@@ -140,18 +139,18 @@ impl Settings {
             max_output: self
                 .max_output
                 .value()
-                .map_or(default.max_output, |size| size.0),
+                .map_or(DEFAULT_MAX_OUTPUT, |size| size.0),
             max_saved: self
                 .max_saved
                 .value()
-                .map_or(default.max_saved, |size| size.0),
+                .map_or(DEFAULT_MAX_SAVED, |size| size.0),
             // Requests to a model's API have no effect.
             retry: resolve_retry(&self.retry, (!is_agent).then_some(effect)),
             on_failure: self.on_failure.copied().unwrap_or_default(),
             on_doubt: self.on_doubt.copied().unwrap_or_default(),
             pause_after_failures: self.pause_after_failures.copied(),
-            coerce: self.coerce.copied().unwrap_or(default.coerce),
-            ..default
+            coerce: self.coerce.copied().unwrap_or(true),
+            ..Tool::default()
         }
     }
 }
