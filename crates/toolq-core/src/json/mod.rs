@@ -13,5 +13,5 @@ pub(crate) use value::{DuplicateKey, ObjectIter, find_quote_or_backslash, unesca
 pub use value::{
     JsonKind, JsonText, ParsedObject, escape_pointer_token, json_pointer, pointer_tokens,
 };
-pub(crate) use writing::JsonEdits;
+pub(crate) use writing::{EachOf, JsonEdits};
 pub use writing::{expect_json, indent_json, join_json_lines, meaning_digest};

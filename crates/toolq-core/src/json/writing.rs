@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::json::decimal::Decimal;
@@ -178,6 +179,17 @@ impl<'t> JsonEdits<'t> {
     fn range_of(&self, value: JsonText<'t>) -> Range<usize> {
         let start = value.get().as_ptr() as usize - self.text.as_ptr() as usize;
         start..start + value.get().len()
+    }
+}
+
+// JSON that is written piece by piece.
+
+/// A list whose elements are made while it is written, one at a time: a turn may have many.
+pub(crate) struct EachOf<I>(pub(crate) I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for EachOf<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
     }
 }
 

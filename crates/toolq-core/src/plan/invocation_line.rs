@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
@@ -224,7 +223,7 @@ fn escape_double_quoted(text: &str) -> String {
 // What a call runs, as a plan in JSON has it. Environment variables appear by name.
 
 /// What a call runs.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InvocationJson<'a> {
     Command(Vec<MaskedText<'a>>),
@@ -423,19 +422,13 @@ impl Serialize for MaskedBody<'_> {
             PartialJson::Raw(raw) => MaskedJson(raw, mask).serialize(serializer),
             PartialJson::Text(text) => MaskedTemplate(text, mask).serialize(serializer),
             PartialJson::Array(items) => {
-                let mut array = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    array.serialize_element(&MaskedBody(item, mask))?;
-                }
-                array.end()
+                serializer.collect_seq(items.iter().map(|item| MaskedBody(item, mask)))
             }
-            PartialJson::Object(members) => {
-                let mut object = serializer.serialize_map(Some(members.len()))?;
-                for (name, value) in members {
-                    object.serialize_entry(name, &MaskedBody(value, mask))?;
-                }
-                object.end()
-            }
+            PartialJson::Object(members) => serializer.collect_map(
+                members
+                    .iter()
+                    .map(|(name, value)| (name, MaskedBody(value, mask))),
+            ),
         }
     }
 }

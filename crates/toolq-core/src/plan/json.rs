@@ -5,13 +5,13 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
 
-use crate::json::expect_json;
+use crate::json::{EachOf, expect_json};
 use crate::plan::invocation_line::{InvocationJson, SandboxJson};
 use crate::plan::remembered_call::{RejectedCall, RememberedCall};
 use crate::plan::schedule::TurnEstimate;
-use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
+use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::schedule::{LimitedSubject, applied_limits};
 use crate::types::{
     Call, CallLock, LockMode, MaskedJson, MaskedText, Outcome, ProblemDetail, StartLimits, Status,
@@ -20,7 +20,7 @@ use redact::Mask;
 
 /// Renders the line, without a trailing newline. Environment variables appear by name.
 pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
-    expect_json(serde_json::to_string(&PlanJson::new(plan, mask)))
+    expect_json(serde_json::to_string(&plan_json(plan, mask)))
 }
 
 /// Writes the line, without a trailing newline. A long plan is never in memory as a whole.
@@ -32,14 +32,14 @@ pub fn write_plan_json(
     plan: &TurnPlan<'_>,
     mask: &Mask,
 ) -> Result<(), io::Error> {
-    serde_json::to_writer(out, &PlanJson::new(plan, mask)).map_err(io::Error::from)
+    serde_json::to_writer(out, &plan_json(plan, mask)).map_err(io::Error::from)
 }
 
-#[derive(serde::Serialize)]
-struct PlanJson<'a> {
+#[derive(Serialize)]
+struct PlanJson<'a, B, R> {
     turn: usize,
-    batches: BatchesJson<'a>,
-    rejected: RejectedCallsJson<'a>,
+    batches: B,
+    rejected: R,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remembered: Vec<RememberedCallJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -50,11 +50,10 @@ struct PlanJson<'a> {
 }
 
 /// A call that doesn't run because it is known what became of it.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct RememberedCallJson<'a> {
-    position: usize,
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    #[serde(flatten)]
+    call: CallJson<'a>,
     status: Status,
     /// When it ended, or when it was started if it is in doubt.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,12 +65,9 @@ struct RememberedCallJson<'a> {
 
 impl<'a> RememberedCallJson<'a> {
     fn new(remembered: &RememberedCall<'a>, mask: &'a Mask) -> Self {
-        let call = remembered.call;
         let (timestamp, log) = remembered.source().unzip();
         Self {
-            position: call.position,
-            tool_use_id: MaskedText(&call.id, mask),
-            tool_name: MaskedText(&call.name, mask),
+            call: CallJson::new(remembered.call, mask),
             status: remembered.status(),
             timestamp,
             log: log.map(|log| mask.apply(&log).into_owned()),
@@ -80,51 +76,82 @@ impl<'a> RememberedCallJson<'a> {
 }
 
 /// A call that neither runs nor is rejected.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct IdleCallJson<'a> {
-    position: usize,
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    #[serde(flatten)]
+    call: CallJson<'a>,
     /// The position of the call whose result it has, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     of: Option<usize>,
 }
 
-impl<'a> PlanJson<'a> {
-    fn new(plan: &'a TurnPlan<'a>, mask: &'a Mask) -> Self {
-        let idle = |call: &'a Call, of| IdleCallJson {
+/// Batches and their calls are converted while they are written.
+fn plan_json<'a>(plan: &'a TurnPlan<'a>, mask: &'a Mask) -> impl Serialize {
+    let idle = |call: &'a Call, of| IdleCallJson {
+        call: CallJson::new(call, mask),
+        of,
+    };
+    PlanJson {
+        turn: plan.turn,
+        batches: EachOf(plan.batches.iter().map(move |batch| {
+            BatchJson {
+                parallel: batch.is_parallel(),
+                calls: EachOf(
+                    batch
+                        .calls
+                        .iter()
+                        .map(move |planned| PlannedCallJson::new(planned, (plan, mask))),
+                ),
+            }
+        })),
+        rejected: EachOf(
+            plan.rejected
+                .iter()
+                .map(move |rejected| RejectedCallJson::new(rejected, mask)),
+        ),
+        remembered: plan
+            .remembered
+            .iter()
+            .map(|call| RememberedCallJson::new(call, mask))
+            .collect(),
+        repeats: plan
+            .repeats
+            .iter()
+            .map(|(call, of)| idle(call, Some(*of)))
+            .collect(),
+        abandoned: plan.abandoned.iter().map(|call| idle(call, None)).collect(),
+        estimate: EstimateJson::new(&plan.estimate),
+    }
+}
+
+/// What every entry about a call begins with.
+#[derive(Serialize)]
+struct CallJson<'a> {
+    position: usize,
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
+}
+
+impl<'a> CallJson<'a> {
+    fn new(call: &'a Call, mask: &'a Mask) -> Self {
+        Self {
             position: call.position,
             tool_use_id: MaskedText(&call.id, mask),
             tool_name: MaskedText(&call.name, mask),
-            of,
-        };
-        let repeats = plan.repeats.iter().map(|(call, of)| idle(call, Some(*of)));
-        let abandoned = plan.abandoned.iter().map(|call| idle(call, None));
-        let remembered = plan.remembered.iter();
-        let remembered = remembered.map(|call| RememberedCallJson::new(call, mask));
-        Self {
-            remembered: remembered.collect(),
-            repeats: repeats.collect(),
-            abandoned: abandoned.collect(),
-            turn: plan.turn,
-            batches: BatchesJson(&plan.batches, (plan, mask)),
-            rejected: RejectedCallsJson(&plan.rejected, mask),
-            estimate: EstimateJson::new(&plan.estimate),
         }
     }
 }
 
-#[derive(serde::Serialize)]
-struct BatchJson<'a> {
+#[derive(Serialize)]
+struct BatchJson<C> {
     parallel: bool,
-    calls: CallsJson<'a>,
+    calls: C,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct PlannedCallJson<'a> {
-    position: usize,
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    #[serde(flatten)]
+    call: CallJson<'a>,
     concurrency_safe: bool,
     decided_by: String,
     /// The settings that come from rules, with the glob of each rule.
@@ -170,20 +197,20 @@ struct PlannedCallJson<'a> {
 }
 
 /// When the result of an earlier call answers a call.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct CacheJson {
     for_ms: u64,
 }
 
 /// The locks of a call.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct LocksJson<'a> {
     read: Vec<MaskedText<'a>>,
     write: Vec<MaskedText<'a>>,
 }
 
 /// The limits of a tool or a server.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct LimitsJson {
     of: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,16 +219,15 @@ struct LimitsJson {
     rate: Option<String>,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct RejectedCallJson<'a> {
-    position: usize,
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    #[serde(flatten)]
+    call: CallJson<'a>,
     reason: Status,
     details: Vec<ProblemDetail>,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct EstimateJson {
     serial_ms: u64,
     planned_ms: u64,
@@ -212,9 +238,7 @@ impl<'a> PlannedCallJson<'a> {
     fn new(planned: &PlannedCall<'a>, (plan, mask): (&'a TurnPlan<'_>, &'a Mask)) -> Self {
         let PlannedCall { call, accepted, .. } = *planned;
         Self {
-            position: call.position,
-            tool_use_id: MaskedText(&call.id, mask),
-            tool_name: MaskedText(&call.name, mask),
+            call: CallJson::new(call, mask),
             concurrency_safe: accepted.safe,
             decided_by: accepted.safety_source.to_string(),
             set_by_rules: accepted
@@ -282,9 +306,7 @@ impl<'a> RejectedCallJson<'a> {
             ..detail.clone()
         });
         Self {
-            position: rejected.call.position,
-            tool_use_id: MaskedText(&rejected.call.id, mask),
-            tool_name: MaskedText(&rejected.call.name, mask),
+            call: CallJson::new(rejected.call, mask),
             reason: rejected.reason(),
             details: details.collect(),
         }
@@ -303,34 +325,4 @@ impl EstimateJson {
 
 fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Batches and their calls are converted one at a time while the line is written: a turn may have many.
-struct BatchesJson<'a>(&'a [PlannedBatch<'a>], (&'a TurnPlan<'a>, &'a Mask));
-
-impl Serialize for BatchesJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|batch| BatchJson {
-            parallel: batch.is_parallel(),
-            calls: CallsJson(&batch.calls, self.1),
-        }))
-    }
-}
-
-struct CallsJson<'a>(&'a [PlannedCall<'a>], (&'a TurnPlan<'a>, &'a Mask));
-
-impl Serialize for CallsJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let calls = self.0.iter();
-        serializer.collect_seq(calls.map(|planned| PlannedCallJson::new(planned, self.1)))
-    }
-}
-
-struct RejectedCallsJson<'a>(&'a [RejectedCall<'a>], &'a Mask);
-
-impl Serialize for RejectedCallsJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rejected = self.0.iter();
-        serializer.collect_seq(rejected.map(|rejected| RejectedCallJson::new(rejected, self.1)))
-    }
 }

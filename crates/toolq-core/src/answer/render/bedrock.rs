@@ -1,11 +1,12 @@
-//! Renders the message with `toolResult` blocks of the Converse API.
+//! Renders the `toolResult` blocks of the Converse API.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::answer::render::answer_list::{AnswerId, AnswerList};
-use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
+use crate::answer::render::model_content::{
+    AnswerId, ContentPart, Keyed, Media, content_parts, omitted_label,
+};
 use crate::types::CallAnswer;
 
 /// Types of images and documents that the API takes, each with its name for them.
@@ -31,22 +32,10 @@ const FORMATS: [(&str, &str); 13] = [
     ),
 ];
 
-/// The message that carries the results.
-#[derive(Serialize)]
-pub struct ResultMessage<'a> {
-    role: &'static str,
-    content: AnswerList<'a, ResultBlock<'a>>,
-}
-
+/// What is under the key of a block.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ResultBlock<'a> {
-    tool_result: ToolResult<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolResult<'a> {
+pub(super) struct ToolResult<'a> {
     tool_use_id: AnswerId<'a>,
     content: Vec<Block<'a>>,
     status: &'static str,
@@ -68,29 +57,21 @@ enum Block<'a> {
 }
 
 /// The bytes of a medium, in base64.
-#[derive(Serialize)]
-struct Source<'a> {
-    bytes: Cow<'a, str>,
+type Source<'a> = Keyed<Cow<'a, str>>;
+
+/// Builds the block of one result.
+pub(super) fn build_block(answer: &CallAnswer) -> Keyed<ToolResult<'_>> {
+    Keyed::ToolResult(ToolResult {
+        tool_use_id: AnswerId::of(answer),
+        content: content_parts(&answer.content)
+            .into_iter()
+            .map(build_part)
+            .collect(),
+        status: if answer.is_error { "error" } else { "success" },
+    })
 }
 
-/// Builds the message that carries all results.
-pub fn build_message(answers: &[CallAnswer]) -> ResultMessage<'_> {
-    ResultMessage {
-        role: "user",
-        content: AnswerList::new(answers, |answer| ResultBlock {
-            tool_result: ToolResult {
-                tool_use_id: AnswerId::of(answer),
-                content: content_parts(&answer.content)
-                    .into_iter()
-                    .map(build_block)
-                    .collect(),
-                status: if answer.is_error { "error" } else { "success" },
-            },
-        }),
-    }
-}
-
-fn build_block(part: ContentPart<'_>) -> Block<'_> {
+fn build_part(part: ContentPart<'_>) -> Block<'_> {
     let (title, media) = match part {
         ContentPart::Text(text) => return Block::Text(text),
         ContentPart::Image(media) => (None, media),
@@ -103,9 +84,7 @@ fn build_block(part: ContentPart<'_>) -> Block<'_> {
     let (Some((_, format)), Media::Data(_, bytes)) = (format, &media) else {
         return Block::Text(omitted_label(&media).into());
     };
-    let source = Source {
-        bytes: bytes.clone(),
-    };
+    let source = Keyed::Bytes(bytes.clone());
     match title {
         None => Block::Image { format, source },
         Some(title) => Block::Document {

@@ -9,10 +9,9 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::answer::render::answer_list::{AnswerId, AnswerList};
-use crate::answer::render::model_content::{self, content_for_model};
+use crate::answer::render::model_content::{self, AnswerId, content_for_model};
 use crate::answer::render::{bedrock, gemini, openai};
-use crate::json::expect_json;
+use crate::json::{EachOf, expect_json};
 use crate::types::{AnswerForm, CallAnswer, ResultContent};
 
 /// Renders the results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without
@@ -20,29 +19,55 @@ use crate::types::{AnswerForm, CallAnswer, ResultContent};
 /// without results is an empty list.
 pub fn render_answers(form: AnswerForm, answers: &[CallAnswer]) -> String {
     match (form, answers) {
-        (AnswerForm::BlockLines, _) => {
-            let lines: Vec<String> = answers
-                .iter()
-                .map(|answer| to_compact_json(&build_block(answer)))
-                .collect();
-            lines.join("\n")
-        }
-        (AnswerForm::ResultLines, _) => {
-            let rows = answers.iter().map(build_row);
-            let lines: Vec<String> = rows.map(|row| to_compact_json(&row)).collect();
-            lines.join("\n")
-        }
+        (AnswerForm::BlockLines, _) => render_lines(answers, build_block),
+        (AnswerForm::ResultLines, _) => render_lines(answers, build_row),
         (_, []) => "[]".to_owned(),
-        (AnswerForm::Message, _) => to_compact_json(&build_message(answers)),
+        (AnswerForm::Message, _) => render_message(answers, build_block),
         (AnswerForm::Block, [answer]) => to_compact_json(&build_block(answer)),
-        (AnswerForm::Blocks | AnswerForm::Block, _) => to_compact_json(&build_blocks(answers)),
-        (AnswerForm::Results, _) => to_compact_json(&build_rows(answers)),
-        (AnswerForm::OpenAiChat, _) => to_compact_json(&openai::build_messages(answers)),
-        (AnswerForm::OpenAiResponses, _) => to_compact_json(&openai::build_outputs(answers)),
+        (AnswerForm::Blocks | AnswerForm::Block, _) => render_list(answers, build_block),
+        (AnswerForm::Results, _) => render_list(answers, build_row),
+        (AnswerForm::OpenAiChat, _) => render_list(answers, openai::build_message),
+        (AnswerForm::OpenAiResponses, _) => render_list(answers, openai::build_output),
         (AnswerForm::Gemini, _) => to_compact_json(&gemini::build_message(answers)),
-        (AnswerForm::Bedrock, _) => to_compact_json(&bedrock::build_message(answers)),
-        (AnswerForm::Ollama, _) => to_compact_json(&openai::build_named_messages(answers)),
+        (AnswerForm::Bedrock, _) => render_message(answers, bedrock::build_block),
+        (AnswerForm::Ollama, _) => render_list(answers, openai::build_named_message),
     }
+}
+
+fn render_lines<'a, T: Serialize>(
+    answers: &'a [CallAnswer],
+    build: fn(&'a CallAnswer) -> T,
+) -> String {
+    let lines: Vec<String> = answers
+        .iter()
+        .map(|answer| to_compact_json(&build(answer)))
+        .collect();
+    lines.join("\n")
+}
+
+fn render_list<'a, T: Serialize>(
+    answers: &'a [CallAnswer],
+    build: fn(&'a CallAnswer) -> T,
+) -> String {
+    to_compact_json(&EachOf(answers.iter().map(build)))
+}
+
+/// Renders the user message that carries all results.
+fn render_message<'a, T: Serialize>(
+    answers: &'a [CallAnswer],
+    build: fn(&'a CallAnswer) -> T,
+) -> String {
+    to_compact_json(&UserMessage {
+        role: "user",
+        content: EachOf(answers.iter().map(build)),
+    })
+}
+
+/// The user message that carries the results.
+#[derive(Serialize)]
+struct UserMessage<L> {
+    role: &'static str,
+    content: L,
 }
 
 /// Converts content to text, for forms that only carry text.
@@ -54,15 +79,11 @@ fn to_compact_json(value: &impl Serialize) -> String {
     expect_json(serde_json::to_string(value))
 }
 
-// The id of a call in its result, in the form in which the call had it.
-
-// Lists of results, which are built one at a time while they are written: a turn may have many.
-
 // Renders results for programs: with how each call ended, which no dialect has a place for.
 
 /// One result.
 #[derive(Serialize)]
-pub struct ResultRow<'a> {
+struct ResultRow<'a> {
     tool_use_id: &'a str,
     tool_name: &'a str,
     status: &'a str,
@@ -76,13 +97,8 @@ pub struct ResultRow<'a> {
     cached_age_ms: Option<u128>,
 }
 
-/// Builds the row of each result.
-pub fn build_rows(answers: &[CallAnswer]) -> AnswerList<'_, ResultRow<'_>> {
-    AnswerList::new(answers, build_row)
-}
-
 /// Builds the row of one result.
-pub fn build_row(answer: &CallAnswer) -> ResultRow<'_> {
+fn build_row(answer: &CallAnswer) -> ResultRow<'_> {
     ResultRow {
         tool_use_id: &answer.tool_use_id,
         tool_name: &answer.tool_name,
@@ -96,39 +112,17 @@ pub fn build_row(answer: &CallAnswer) -> ResultRow<'_> {
     }
 }
 
-// Renders `tool_result` blocks: alone, in an array, or in a user message.
-
-/// The user message that carries the results.
-#[derive(Serialize)]
-pub struct UserMessage<'a> {
-    role: &'static str,
-    content: AnswerList<'a, ToolResultBlock<'a>>,
-}
-
 /// One `tool_result` block.
 #[derive(Serialize)]
-pub struct ToolResultBlock<'a> {
+struct ToolResultBlock<'a> {
     r#type: &'static str,
     tool_use_id: AnswerId<'a>,
     content: ToolResultContent<'a>,
     is_error: bool,
 }
 
-/// Builds the user message that carries all results.
-pub fn build_message(answers: &[CallAnswer]) -> UserMessage<'_> {
-    UserMessage {
-        role: "user",
-        content: build_blocks(answers),
-    }
-}
-
-/// Builds one `tool_result` block per result.
-pub fn build_blocks(answers: &[CallAnswer]) -> AnswerList<'_, ToolResultBlock<'_>> {
-    AnswerList::new(answers, build_block)
-}
-
 /// Builds the `tool_result` block of one result.
-pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
+fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
     ToolResultBlock {
         r#type: "tool_result",
         tool_use_id: AnswerId::of(answer),

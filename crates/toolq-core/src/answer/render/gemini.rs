@@ -4,21 +4,17 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::answer::render::answer_list::{AnswerId, AnswerList};
-use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
+use crate::answer::render::model_content::{
+    AnswerId, ContentPart, Keyed, Media, content_parts, omitted_label,
+};
+use crate::json::EachOf;
 use crate::types::CallAnswer;
 
 /// The message that carries the results.
 #[derive(Serialize)]
-pub struct FunctionMessage<'a> {
+struct FunctionMessage<P> {
     role: &'static str,
-    parts: AnswerList<'a, ResultPart<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResultPart<'a> {
-    function_response: FunctionResponse<'a>,
+    parts: P,
 }
 
 #[derive(Serialize)]
@@ -29,7 +25,7 @@ struct FunctionResponse<'a> {
     name: &'a str,
     response: Response,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<MediaPart<'a>>,
+    parts: Vec<Keyed<InlineData<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -41,24 +37,20 @@ enum Response {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct MediaPart<'a> {
-    inline_data: InlineData<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct InlineData<'a> {
     mime_type: Cow<'a, str>,
     data: Cow<'a, str>,
 }
 
 /// Builds the message that carries all results.
-pub fn build_message(answers: &[CallAnswer]) -> FunctionMessage<'_> {
+pub(super) fn build_message(answers: &[CallAnswer]) -> impl Serialize {
     FunctionMessage {
         role: "user",
-        parts: AnswerList::new(answers, |answer| ResultPart {
-            function_response: build_response(answer),
-        }),
+        parts: EachOf(
+            answers
+                .iter()
+                .map(|answer| Keyed::FunctionResponse(build_response(answer))),
+        ),
     }
 }
 
@@ -72,9 +64,7 @@ fn build_response(answer: &CallAnswer) -> FunctionResponse<'_> {
             | ContentPart::Document {
                 media: Media::Data(mime_type, data),
                 ..
-            } => parts.push(MediaPart {
-                inline_data: InlineData { mime_type, data },
-            }),
+            } => parts.push(Keyed::InlineData(InlineData { mime_type, data })),
             ContentPart::Image(media) | ContentPart::Document { media, .. } => {
                 texts.push(omitted_label(&media).into());
             }

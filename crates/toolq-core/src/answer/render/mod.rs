@@ -1,6 +1,5 @@
 //! Renders results as the JSON of a dialect. Each vendor has its own file.
 
-mod answer_list;
 mod bedrock;
 mod forms;
 mod gemini;

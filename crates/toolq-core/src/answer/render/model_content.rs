@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::json::{JsonText, ParsedObject};
 use crate::text::format_bytes;
-use crate::types::ResultContent;
+use crate::types::{CallAnswer, ResultContent, is_generated_id};
 
 #[derive(Serialize)]
 struct TextBlock<'a> {
@@ -185,6 +185,49 @@ pub(super) fn omitted_label(media: &Media) -> String {
             format!("[{kind}, {size}, omitted: it can't be sent here]")
         }
     }
+}
+
+// What all forms have in common.
+
+/// An id: a text, or the digits of a number.
+#[derive(Clone, Copy)]
+pub(super) struct AnswerId<'a> {
+    text: &'a str,
+    is_number: bool,
+}
+
+impl<'a> AnswerId<'a> {
+    pub fn of(answer: &'a CallAnswer) -> Self {
+        Self {
+            text: &answer.tool_use_id,
+            is_number: answer.has_number_id,
+        }
+    }
+
+    /// Returns the id that the call had itself, for dialects whose results need none.
+    pub fn own(answer: &'a CallAnswer) -> Option<Self> {
+        (!is_generated_id(&answer.tool_use_id)).then(|| Self::of(answer))
+    }
+}
+
+impl Serialize for AnswerId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = || RawValue::from_string(self.text.to_owned()).ok();
+        match self.is_number.then(number).flatten() {
+            Some(number) => number.serialize(serializer),
+            None => serializer.serialize_str(self.text),
+        }
+    }
+}
+
+/// A value under the key that says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Keyed<T> {
+    ToolResult(T),
+    FunctionResponse(T),
+    InlineData(T),
+    Bytes(T),
 }
 
 #[cfg(test)]

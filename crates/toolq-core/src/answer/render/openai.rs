@@ -5,17 +5,16 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use crate::answer::render::answer_list::{AnswerId, AnswerList};
 use crate::answer::render::model_content::{
-    ContentPart, Media, content_parts, content_text, omitted_label,
+    AnswerId, ContentPart, Media, content_parts, content_text, omitted_label,
 };
 use crate::types::{CallAnswer, CallKind, ResultContent};
 
 /// The message with the result of one call.
 #[derive(Serialize)]
-pub struct ToolMessage<'a> {
+pub(super) struct ToolMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<AnswerId<'a>>,
@@ -26,25 +25,18 @@ pub struct ToolMessage<'a> {
 
 /// The item with the result of one call.
 #[derive(Serialize)]
-pub struct CallOutputItem<'a> {
+pub(super) struct CallOutputItem<'a> {
     r#type: &'static str,
     call_id: AnswerId<'a>,
     output: OutputContent<'a>,
 }
 
 /// Text, or a sequence of text and media.
+#[derive(Serialize)]
+#[serde(untagged)]
 enum OutputContent<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<OutputPart<'a>>),
-}
-
-impl Serialize for OutputContent<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => text.serialize(serializer),
-            Self::Parts(parts) => parts.serialize(serializer),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -58,36 +50,35 @@ enum OutputPart<'a> {
     File { filename: String, file_data: String },
 }
 
-/// Builds the message of chat completions for each result.
-pub fn build_messages(answers: &[CallAnswer]) -> AnswerList<'_, ToolMessage<'_>> {
-    AnswerList::new(answers, |answer| ToolMessage {
+/// Builds the message of chat completions for one result.
+pub(super) fn build_message(answer: &CallAnswer) -> ToolMessage<'_> {
+    ToolMessage {
         role: "tool",
         tool_call_id: Some(AnswerId::of(answer)),
         tool_name: None,
         content: content_text(&answer.content),
-    })
+    }
 }
 
-/// Builds the message of Ollama for each result, whose call may have had no id.
-pub fn build_named_messages(answers: &[CallAnswer]) -> AnswerList<'_, ToolMessage<'_>> {
-    AnswerList::new(answers, |answer| ToolMessage {
-        role: "tool",
+/// Builds the message of Ollama for one result, whose call may have had no id.
+pub(super) fn build_named_message(answer: &CallAnswer) -> ToolMessage<'_> {
+    ToolMessage {
         tool_call_id: AnswerId::own(answer),
         tool_name: Some(&answer.tool_name),
-        content: content_text(&answer.content),
-    })
+        ..build_message(answer)
+    }
 }
 
-/// Builds the item of the responses API for each result.
-pub fn build_outputs(answers: &[CallAnswer]) -> AnswerList<'_, CallOutputItem<'_>> {
-    AnswerList::new(answers, |answer| CallOutputItem {
+/// Builds the item of the responses API for one result.
+pub(super) fn build_output(answer: &CallAnswer) -> CallOutputItem<'_> {
+    CallOutputItem {
         r#type: match answer.kind {
             CallKind::Function => "function_call_output",
             CallKind::Custom => "custom_tool_call_output",
         },
         call_id: AnswerId::of(answer),
         output: output_content(&answer.content),
-    })
+    }
 }
 
 fn output_content(content: &ResultContent) -> OutputContent<'_> {
