@@ -106,7 +106,7 @@ pub enum ToolsFormat {
 
 /// Returns the parser of `tools --format`.
 pub fn tools_format_parser() -> impl TypedValueParser<Value = ToolsFormat> {
-    let declarations = DeclarationFormat::ALL.map(|format| {
+    let declarations = DeclarationFormat::ALL.iter().map(|format| {
         let value = PossibleValue::new(format.name());
         match format {
             DeclarationFormat::Markdown => value.help("A section to paste into a prompt"),
@@ -181,11 +181,12 @@ impl InputFormat {
     }
 
     fn parse(name: &str) -> Option<Self> {
-        let mut dialects = Dialect::ALL.into_iter();
+        let mut dialects = Dialect::ALL.iter().copied();
         let dialect = dialects.find(|dialect| dialect.name() == name);
         let vendor = || {
             StreamVendor::ALL
-                .into_iter()
+                .iter()
+                .copied()
                 .find(|vendor| vendor.name() == name)
         };
         dialect
@@ -205,8 +206,10 @@ pub fn recording_format_parser() -> impl TypedValueParser<Value = InputFormat> {
 }
 
 fn format_parser(shows_streams: bool) -> impl TypedValueParser<Value = InputFormat> {
-    let dialects = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()));
-    let streams = StreamVendor::ALL.map(|vendor| {
+    let dialects = Dialect::ALL
+        .iter()
+        .map(|dialect| PossibleValue::new(dialect.name()));
+    let streams = StreamVendor::ALL.iter().map(|vendor| {
         let help = match vendor {
             StreamVendor::Anthropic => "A Messages API stream",
             StreamVendor::OpenAi => "A chat completions or responses stream",
@@ -253,7 +256,8 @@ pub fn answer_form_parser() -> impl TypedValueParser<Value = AnswerForm> {
     };
     let forms = || {
         AnswerForm::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|form| *form != AnswerForm::Block)
     };
     let values = forms().map(move |form| PossibleValue::new(form.name()).help(help(form)));

@@ -192,7 +192,7 @@ impl TryFrom<String> for FormName {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let mut forms = AnswerForm::ALL.into_iter();
+        let mut forms = AnswerForm::ALL.iter().copied();
         let form = forms.find(|form| form.name() == name);
         form.map(Self)
             .ok_or_else(|| format!("there is no form {name:?}"))

@@ -125,7 +125,8 @@ fn filter_of(timeline: &LogTimeline) -> Markup {
     let tools = timeline.calls.iter().map(|call| call.tool_name.as_str());
     let has = |outcome: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *outcome);
     let states = OutcomeKind::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(has)
         .map(OutcomeKind::label);
     filter_form(tools, states.chain(["retried"]))
@@ -137,7 +138,7 @@ fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
     let has = |kind: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *kind);
-    let kinds = OutcomeKind::ALL.into_iter().filter(has);
+    let kinds = OutcomeKind::ALL.iter().copied().filter(has);
     let any = |has: &dyn Fn(&TimelineCall) -> bool| timeline.calls.iter().any(has);
     let doubts = [OutcomeKind::InDoubt, OutcomeKind::Unfinished];
     let bars = [

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use strum::IntoStaticStr;
 
 use crate::types::answer::OutputRequest;
 use crate::types::template::{ArgumentList, PartialJson, PartialTemplate, Template};
@@ -88,7 +89,8 @@ pub struct CommandLimits {
 }
 
 /// Identifies one of the [`CommandLimits`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the keys of tools.yaml")]
 pub enum LimitKind {
     Cpu,
@@ -101,13 +103,7 @@ pub enum LimitKind {
 impl LimitKind {
     /// The key in tools.yaml.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Files => "files",
-            Self::Processes => "processes",
-            Self::FileSize => "file_size",
-        }
+        self.into()
     }
 }
 
@@ -389,7 +385,8 @@ impl fmt::Display for HostPattern {
 pub type StatusRange = RangeInclusive<u16>;
 
 /// The methods of RFC 9110 and RFC 5789 that a tool may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the methods")]
 pub enum HttpMethod {
@@ -404,14 +401,7 @@ pub enum HttpMethod {
 impl HttpMethod {
     /// The method name as sent in a request.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
+        self.into()
     }
 
     /// Whether requests with this method have a body by default.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The wire format of an agent's API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -18,13 +19,16 @@ pub enum Api {
 }
 
 /// The wire format of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Dialect {
     /// Anthropic Messages API: a response, message, request, content block, or array of blocks.
     Anthropic,
     /// OpenAI chat completions: `tool_calls`, with arguments as a JSON string.
+    #[strum(to_string = "openai-chat")]
     OpenAiChat,
     /// OpenAI responses: `function_call` items, answered by `call_id`.
+    #[strum(to_string = "openai-responses")]
     OpenAiResponses,
     /// Gemini: `functionCall` parts.
     Gemini,
@@ -42,31 +46,11 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every dialect, in the order of the documentation.
-    pub const ALL: [Self; 9] = [
-        Self::Anthropic,
-        Self::OpenAiChat,
-        Self::OpenAiResponses,
-        Self::Gemini,
-        Self::Bedrock,
-        Self::Ollama,
-        Self::ClaudeCode,
-        Self::Codex,
-        Self::Toolq,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The value that `--from` accepts.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Gemini => "gemini",
-            Self::Bedrock => "bedrock",
-            Self::Ollama => "ollama",
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::Toolq => "toolq",
-        }
+        self.into()
     }
 
     /// Whether it is a program's session log, which has lines that only that program knows.
@@ -92,27 +76,26 @@ impl fmt::Display for Dialect {
 }
 
 /// The vendor of a stream of events, whose APIs may have several dialects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub enum StreamVendor {
     /// The Messages API.
+    #[strum(to_string = "anthropic-sse")]
     Anthropic,
     /// Chat completions and responses.
+    #[strum(to_string = "openai-sse")]
     OpenAi,
     /// `streamGenerateContent`.
+    #[strum(to_string = "gemini-sse")]
     Gemini,
 }
 
 impl StreamVendor {
     /// Every vendor, in the order of the documentation.
-    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Gemini];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The value that `--from` accepts.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic-sse",
-            Self::OpenAi => "openai-sse",
-            Self::Gemini => "gemini-sse",
-        }
+        self.into()
     }
 
     /// Returns the vendor whose streams have messages of `dialect`.
@@ -126,7 +109,8 @@ impl StreamVendor {
 }
 
 /// The form of the results of one turn. It mirrors the form of the calls, unless `--to` overrides it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AnswerForm {
     /// `{"role":"user","content":[{"type":"tool_result",…}]}`
     Message,
@@ -137,8 +121,10 @@ pub enum AnswerForm {
     /// One `tool_result` block per line, each written as soon as it and all earlier ones are available.
     BlockLines,
     /// An array of `{"role":"tool",…}` messages.
+    #[strum(to_string = "openai-chat")]
     OpenAiChat,
     /// An array of `function_call_output` items.
+    #[strum(to_string = "openai-responses")]
     OpenAiResponses,
     /// `{"role":"user","parts":[{"functionResponse":…}]}`
     Gemini,
@@ -154,35 +140,11 @@ pub enum AnswerForm {
 
 impl AnswerForm {
     /// Every form, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
-        Self::Message,
-        Self::Blocks,
-        Self::Block,
-        Self::BlockLines,
-        Self::OpenAiChat,
-        Self::OpenAiResponses,
-        Self::Gemini,
-        Self::Bedrock,
-        Self::Ollama,
-        Self::Results,
-        Self::ResultLines,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The value that `--to` accepts. A single block can only mirror another one.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Blocks => "blocks",
-            Self::Block => "block",
-            Self::BlockLines => "block-lines",
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Gemini => "gemini",
-            Self::Bedrock => "bedrock",
-            Self::Ollama => "ollama",
-            Self::Results => "results",
-            Self::ResultLines => "result-lines",
-        }
+        self.into()
     }
 
     /// Returns whether each result is a line of its own.

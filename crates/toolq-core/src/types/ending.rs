@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 use crate::types::backing::LimitKind;
 
 /// How a process, a request, or an agent ended.
@@ -289,7 +291,8 @@ pub struct ServerEnd {
 }
 
 /// Who ended a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ServerEndCause {
     /// The run had no more calls.
     RunEnded,
@@ -304,11 +307,6 @@ pub enum ServerEndCause {
 impl ServerEndCause {
     /// The name used in the log.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::RunEnded => "run_ended",
-            Self::Idle => "idle",
-            Self::Exited => "exited",
-            Self::GivenUp => "given_up",
-        }
+        self.into()
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::text::format_duration;
 use crate::types::template::Template;
@@ -51,8 +52,21 @@ pub struct RuleSetting {
 /// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
 /// whether a call that may have run is repeated.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    EnumString,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Only reads.
@@ -82,18 +96,12 @@ impl Effect {
 
     /// Returns the effect with this name in tools.yaml, if there is one.
     pub fn from_name(word: &str) -> Option<Self> {
-        [Self::Read, Self::Idempotent, Self::Write]
-            .into_iter()
-            .find(|effect| effect.name() == word)
+        word.parse().ok()
     }
 
     /// The name used in tools.yaml.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Idempotent => "idempotent",
-            Self::Write => "write",
-        }
+        self.into()
     }
 }
 

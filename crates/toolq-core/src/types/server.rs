@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use strum::IntoStaticStr;
 
 use crate::json::expect_json;
 use crate::types::backing::{BodyTemplate, CommandBacking};
@@ -145,7 +146,8 @@ impl ServerProtocol {
 }
 
 /// Which parts of a server's result the model reads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ResultParts {
     /// The contents; the structured content only where there are none, or for `output: json`.
@@ -160,11 +162,7 @@ pub enum ResultParts {
 impl ResultParts {
     /// The value in tools.yaml.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Content => "content",
-            Self::Structured => "structured",
-            Self::Both => "both",
-        }
+        self.into()
     }
 }
 
@@ -257,15 +255,18 @@ pub enum ToolDrift {
 }
 
 /// A part of a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum DefinitionPart {
     /// The name for people.
     Title,
     /// What the model reads about the tool.
     Description,
     /// The schema of its arguments.
+    #[strum(to_string = "input schema")]
     InputSchema,
     /// The schema of its structured content.
+    #[strum(to_string = "output schema")]
     OutputSchema,
     /// What the server claims about its effects.
     Annotations,
@@ -358,13 +359,7 @@ impl ToolLock {
 impl DefinitionPart {
     /// Returns the name of the part.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::InputSchema => "input schema",
-            Self::OutputSchema => "output schema",
-            Self::Annotations => "annotations",
-        }
+        self.into()
     }
 }
 

@@ -2,113 +2,89 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strum::{AsRefStr, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// Declares the statuses together with their words, so that neither exists without the other.
-macro_rules! statuses {
-    ($($(#[$doc:meta])* $variant:ident = $word:literal,)*) => {
-        /// How a call ended, in one word: the word that the session log, the events and the reports use.
-        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Status {
-            $($(#[$doc])* $variant,)*
-            /// A word that a newer toolq wrote.
-            Other(Box<str>),
-        }
-
-        impl Status {
-            /// All known words, in the order of the variants.
-            const WORDS: &'static [&'static str] = &[$($word),*];
-
-            /// Returns the word.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $(Self::$variant => $word,)*
-                    Self::Other(word) => word,
-                }
-            }
-        }
-
-        impl From<&str> for Status {
-            fn from(word: &str) -> Self {
-                match word {
-                    $($word => Self::$variant,)*
-                    other => Self::Other(other.into()),
-                }
-            }
-        }
-    };
-}
-
-statuses! {
+/// How a call ended, in one word: the word that the session log, the events and the reports use.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, AsRefStr, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
     /// It succeeded.
-    Ok = "ok",
+    Ok,
     /// The program exited with an unsuccessful code or a signal, or the response had an error status.
-    Failed = "failed",
+    Failed,
     /// Its output doesn't match what the tool declares.
-    BadOutput = "bad_output",
+    BadOutput,
     /// It exceeded a time limit.
-    Timeout = "timeout",
+    Timeout,
     /// The program couldn't be started.
-    NotStarted = "not_started",
+    NotStarted,
     /// The request got no complete response.
-    Unavailable = "unavailable",
+    Unavailable,
     /// It may have taken effect, and no complete result confirms it.
-    InDoubt = "in_doubt",
+    InDoubt,
     /// An agent failed to give an answer.
-    AgentFailed = "agent_failed",
+    AgentFailed,
     /// The tool has no backing.
-    NoBacking = "no_backing",
+    NoBacking,
     /// The session log refused the start record.
-    LogRefused = "log_refused",
+    LogRefused,
     /// It was stopped because another call of its batch failed.
-    Canceled = "cancelled",
+    #[strum(to_string = "cancelled")]
+    Canceled,
     /// It was stopped because the run stopped.
-    Interrupted = "interrupted",
+    Interrupted,
     /// A budget of the run or of an agent is used up.
-    OverBudget = "over_budget",
+    OverBudget,
     /// It was never started.
-    NotExecuted = "not_executed",
+    NotExecuted,
     /// Its tool failed too many times in a row.
-    Paused = "paused",
+    Paused,
     /// What names it names a call with another tool or input.
-    Conflict = "conflict",
+    Conflict,
     /// It is running already.
-    IsRunning = "is_running",
+    IsRunning,
     /// It needs an approval that wasn't given.
-    NeedsApproval = "needs_approval",
+    NeedsApproval,
     /// Its approval was requested and denied.
-    Denied = "denied",
+    Denied,
     /// A user resolved it as done after it was in doubt.
-    Resolved = "resolved",
+    Resolved,
     /// A panic in toolq itself.
-    InternalError = "internal_error",
+    InternalError,
     /// Rejected: no tool has this name.
-    UnknownTool = "unknown_tool",
+    UnknownTool,
     /// Rejected: the input violates the tool's schema, or the tool can't use a value where its template puts it.
-    InvalidInput = "invalid_input",
+    InvalidInput,
     /// Rejected: the arguments are not a JSON object.
-    InvalidArguments = "invalid_arguments",
+    InvalidArguments,
     /// Rejected: the response was cut off inside this call.
-    Truncated = "truncated",
+    Truncated,
     /// Rejected: the response with this call was refused, failed or canceled.
-    ResponseRefused = "response_refused",
+    ResponseRefused,
     /// Rejected: the conversation has a result that may be that of this call, but doesn't say so.
-    MisplacedResult = "misplaced_result",
+    MisplacedResult,
     /// Rejected: a path leads outside the root.
-    PathOutsideRoot = "path_outside_root",
+    PathOutsideRoot,
     /// Rejected: the call would nest agents too deep.
-    TooDeep = "too_deep",
+    TooDeep,
     /// Rejected: the calling agent runs concurrently with other calls, and this call isn't concurrency-safe.
-    NotConcurrencySafe = "not_concurrency_safe",
+    NotConcurrencySafe,
+    /// A word that a newer toolq wrote.
+    #[strum(default, transparent)]
+    Other(Box<str>),
 }
 
 impl Status {
+    /// Returns the word.
+    pub fn as_str(&self) -> &str {
+        self.as_ref()
+    }
+
     /// Whether the call was rejected before anything ran.
     pub fn is_rejected(&self) -> bool {
         matches!(
@@ -157,17 +133,14 @@ impl Status {
         self.is_interrupted() || *self == Self::Canceled
     }
 
+    /// Returns all words that this toolq writes.
+    fn known_words() -> &'static [&'static str] {
+        Self::VARIANTS.split_last().map_or(&[], |(_, known)| known)
+    }
+
     /// Returns the words for people: `bad output`.
     pub fn label(&self) -> String {
         self.as_str().replace('_', " ")
-    }
-}
-
-impl FromStr for Status {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Infallible> {
-        Ok(Self::from(word))
     }
 }
 
@@ -218,13 +191,14 @@ impl JsonSchema for Status {
         json_schema!({
             "description": "How a call ended, in one word. A newer toolq may write others.",
             "type": "string",
-            "examples": Self::WORDS,
+            "examples": Self::known_words(),
         })
     }
 }
 
 /// How a call ended, in a word for people. Its [`Status`] says why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum OutcomeKind {
     /// It succeeded.
     Ok,
@@ -235,6 +209,7 @@ pub enum OutcomeKind {
     /// It was answered without running. A later run may start it.
     Skipped,
     /// It may have had its effect, and nothing says so.
+    #[strum(to_string = "in doubt")]
     InDoubt,
     /// It has no end yet, or its end isn't known.
     Unfinished,
@@ -242,25 +217,11 @@ pub enum OutcomeKind {
 
 impl OutcomeKind {
     /// All kinds, in the order in which they are listed.
-    pub const ALL: [Self; 6] = [
-        Self::Ok,
-        Self::Failed,
-        Self::Rejected,
-        Self::Skipped,
-        Self::InDoubt,
-        Self::Unfinished,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the word.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::Rejected => "rejected",
-            Self::Skipped => "skipped",
-            Self::InDoubt => "in doubt",
-            Self::Unfinished => "unfinished",
-        }
+        self.into()
     }
 
     /// Returns whether the call counts as a failure: it failed, or was rejected.
@@ -280,7 +241,8 @@ impl OutcomeKind {
 }
 
 /// What the end of a call says about its effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Reach {
     /// Nothing happened: it wasn't started or sent, or was turned away unseen.
     Nothing,
@@ -295,12 +257,7 @@ pub enum Reach {
 impl Reach {
     /// The name used in the log.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Refused => "refused",
-            Self::Open => "open",
-            Self::Done => "done",
-        }
+        self.into()
     }
 
     /// Returns the reach with this name. One that a newer toolq added leaves the effect open.
@@ -315,7 +272,8 @@ impl Reach {
 }
 
 /// What a probe found out about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ProbeFinding {
     /// The call took effect. The probe's output is its result.
     Done,
@@ -337,11 +295,7 @@ impl ProbeFinding {
 
     /// The name used in the log.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::NotDone => "not_done",
-            Self::Unknown => "unknown",
-        }
+        self.into()
     }
 }
 
@@ -351,7 +305,7 @@ mod tests {
 
     #[test]
     fn every_word_is_read_as_the_status_that_is_written_as_it() {
-        for word in Status::WORDS {
+        for word in Status::known_words() {
             let status: Status = serde_json::from_str(&format!("\"{word}\"")).unwrap();
             assert!(!matches!(status, Status::Other(_)), "{word}");
             assert_eq!(

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use strum::IntoStaticStr;
+
 use crate::json::Input;
 use crate::types::backing::{CommandInvocation, Invocation};
 use crate::types::call::{Call, CallRef};
@@ -181,7 +183,8 @@ pub struct Approval {
 }
 
 /// Whether a call may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ApprovalDecision {
     /// It may.
     Yes,
@@ -200,15 +203,13 @@ impl ApprovalDecision {
 
     /// The name used in the log.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::No => "no",
-        }
+        self.into()
     }
 }
 
 /// How a call was approved or denied.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ApprovalMeans {
     /// A flag that approves all calls.
     All,
@@ -227,6 +228,7 @@ pub enum ApprovalMeans {
     /// The program that embeds toolq as a library.
     Callback,
     /// `toolq approvals`, after an earlier run had asked.
+    #[strum(to_string = "approvals")]
     Later,
 }
 
@@ -249,16 +251,6 @@ impl ApprovalMeans {
 
     /// The name used in the log.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Named => "named",
-            Self::Program => "program",
-            Self::Terminal => "terminal",
-            Self::Plan(_) => "plan",
-            Self::Client(_) => "client",
-            Self::Control => "control",
-            Self::Callback => "callback",
-            Self::Later => "approvals",
-        }
+        self.into()
     }
 }

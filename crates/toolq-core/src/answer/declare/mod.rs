@@ -7,18 +7,22 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::json_schema::find_schema_errors;
 use crate::types::{Backing, Effect, Tool, ToolsConfig};
 
 /// A format of tool declarations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DeclarationFormat {
     /// `tools` of a Messages API request.
     Anthropic,
     /// `tools` of a chat completions request.
+    #[strum(to_string = "openai-chat")]
     OpenAiChat,
     /// `tools` of a responses request.
+    #[strum(to_string = "openai-responses")]
     OpenAiResponses,
     /// `tools` of a request to Gemini.
     Gemini,
@@ -32,32 +36,19 @@ pub enum DeclarationFormat {
 
 impl DeclarationFormat {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Self; 7] = [
-        Self::Anthropic,
-        Self::OpenAiChat,
-        Self::OpenAiResponses,
-        Self::Gemini,
-        Self::Bedrock,
-        Self::Mcp,
-        Self::Markdown,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The name that `--format` accepts.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Gemini => "gemini",
-            Self::Bedrock => "bedrock",
-            Self::Mcp => "mcp",
-            Self::Markdown => "markdown",
-        }
+        self.into()
     }
 
     /// Returns the format of this name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|format| format.name() == name)
     }
 }
 

@@ -116,8 +116,6 @@ pub(crate) fn event_dialect(event: &ParsedObject) -> Option<Dialect> {
 /// Returns the dialect that an object shows, if it shows one.
 pub(crate) fn recognize(object: &ParsedObject) -> Option<Dialect> {
     // What wraps others comes first.
-    let order = Dialect::ALL.into_iter().rev();
-    order
-        .into_iter()
-        .find(|dialect| format_of(*dialect).recognizes(object))
+    let mut order = Dialect::ALL.iter().copied().rev();
+    order.find(|dialect| format_of(*dialect).recognizes(object))
 }
