@@ -35,6 +35,9 @@ pub fn deserialize_node<T: DeserializeOwned>(
     (field.unwrap_or_default(), problems.into_inner())
 }
 
+/// The serde name of a field whose keys are written among those of the table around it.
+const FLATTENED: &str = "$settings";
+
 const EXPECTED_BOOLEAN: &str = "`true` or `false`";
 
 const NO_OTHER_BOOLEANS: &str = "YAML 1.2 has no other booleans";
@@ -50,6 +53,8 @@ pub(crate) struct NodeDeserializer<'de> {
     key: &'de str,
     key_span: Span,
     in_list: bool,
+    /// The other keys that the node may have, if a part of a table is read from it, and a part of that.
+    other_keys: [&'static [&'static str]; 2],
     key_hint: KeyHint,
     problems: &'de RefCell<Vec<FileProblem>>,
 }
@@ -66,6 +71,7 @@ impl<'de> NodeDeserializer<'de> {
             key: file_name,
             key_span: node.span,
             in_list: false,
+            other_keys: [&[], &[]],
             key_hint,
             problems,
         }
@@ -77,6 +83,7 @@ impl<'de> NodeDeserializer<'de> {
             node,
             key_span: node.span,
             in_list: true,
+            other_keys: [&[], &[]],
             ..self
         }
     }
@@ -88,6 +95,7 @@ impl<'de> NodeDeserializer<'de> {
             key: &entry.key,
             key_span: entry.key_span,
             in_list: false,
+            other_keys: [&[], &[]],
             ..self
         }
     }
@@ -139,35 +147,51 @@ impl<'de> NodeDeserializer<'de> {
         }
     }
 
-    /// Returns the entries whose keys are in `fields`, and reports all others.
+    /// Returns the entries whose keys are in `fields`. Once all fields of the table are known, reports all others.
     fn known_entries(
         self,
         entries: &'de [YamlEntry],
         fields: &'static [&'static str],
     ) -> impl MapAccess<'de, Error = FieldError> {
-        let is_known = |entry: &&YamlEntry| fields.contains(&entry.key.as_str());
-        for entry in entries.iter().filter(|entry| !is_known(entry)) {
-            let message = format!("unknown key `{}`", escape(&entry.key));
-            let label = format!("not a key of `{}`", self.key);
-            let problem = FileProblem::error(entry.key_span, message, label);
-            let key_hint = (self.key_hint)(&entry.key, fields).map(str::to_owned);
-            let odd_space = || {
-                let space = entry
-                    .key
-                    .chars()
-                    .find(|c| *c != ' ' && (c.is_whitespace() || is_hidden(*c)))?;
-                let code = u32::from(space);
-                Some(format!(
-                    "its U+{code:04X} looks like a space and isn't one: leave it out"
-                ))
-            };
-            let hint = key_hint
-                .or_else(odd_space)
-                .unwrap_or_else(|| suggest_known(&entry.key, fields));
-            self.problems.borrow_mut().push(problem.with_hint(hint));
+        let has_more = fields.contains(&FLATTENED);
+        if !has_more {
+            let keys: Vec<&str> = [self.other_keys[0], self.other_keys[1], fields].concat();
+            for entry in entries {
+                if !keys.contains(&&*entry.key) {
+                    self.report_unknown_key(entry, &keys);
+                }
+            }
         }
-        let known = entries.iter().filter(is_known);
-        MapDeserializer::new(known.map(move |entry| (&*entry.key, self.for_value(entry))))
+        let known = entries
+            .iter()
+            .filter(move |entry| fields.contains(&&*entry.key))
+            .map(move |entry| (&*entry.key, self.for_value(entry)));
+        let rest = Self {
+            other_keys: [fields, self.other_keys[0]],
+            ..self
+        };
+        MapDeserializer::new(known.chain(has_more.then_some((FLATTENED, rest))))
+    }
+
+    fn report_unknown_key(self, entry: &YamlEntry, keys: &[&str]) {
+        let message = format!("unknown key `{}`", escape(&entry.key));
+        let label = format!("not a key of `{}`", self.key);
+        let odd_space = || {
+            let space = entry
+                .key
+                .chars()
+                .find(|c| *c != ' ' && (c.is_whitespace() || is_hidden(*c)))?;
+            let code = u32::from(space);
+            Some(format!(
+                "its U+{code:04X} looks like a space and isn't one: leave it out"
+            ))
+        };
+        let hint = (self.key_hint)(&entry.key, keys)
+            .map(str::to_owned)
+            .or_else(odd_space)
+            .unwrap_or_else(|| suggest_known(&entry.key, keys));
+        let problem = FileProblem::error(entry.key_span, message, label);
+        self.problems.borrow_mut().push(problem.with_hint(hint));
     }
 }
 

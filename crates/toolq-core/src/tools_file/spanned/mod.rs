@@ -296,7 +296,11 @@ pub(crate) fn suggest_known(found: &str, known: &[&str]) -> String {
     if let Some(near) = suggest_name(found, known.iter().copied()) {
         return format!("did you mean `{near}`?");
     }
-    let known: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+    let known: Vec<String> = known
+        .iter()
+        .filter(|word| !word.starts_with('$'))
+        .map(|word| format!("`{word}`"))
+        .collect();
     format!("known here: {}", known.join(", "))
 }
 

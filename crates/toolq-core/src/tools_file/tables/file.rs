@@ -24,7 +24,7 @@ use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
 use crate::tools_file::tables::messages::{MessagesFile, resolve_messages};
 use crate::tools_file::tables::server::ServerFile;
 use crate::tools_file::tables::server_tools::{ServerTools, resolve_servers};
-use crate::tools_file::tables::settings::{Settings, ToolRules};
+use crate::tools_file::tables::settings::ToolRules;
 use crate::tools_file::tables::tool::{
     Defaults, NormalizeFile, RuleFile, ToolFile, resolve_normalizers,
 };
@@ -151,7 +151,7 @@ pub(crate) fn resolve_tools_file(
     let messages = resolve_messages(&file.messages, context.diagnostics);
     let no_defaults = Defaults::default();
     let defaults = file.defaults.value().unwrap_or(&no_defaults);
-    let settings = Settings::from(defaults);
+    let settings = &defaults.settings;
     let normalizers = resolve_normalizers(&file.normalize, context.diagnostics);
     let root = current_dir.join(file.root.value().map_or("", String::as_str));
     let programs =
@@ -163,7 +163,7 @@ pub(crate) fn resolve_tools_file(
     let server_tools = ServerTools::new(&file.tools, &file.servers, lock);
     let servers = resolve_servers(&server_tools, defaults, &programs, context.diagnostics);
     let parts = ToolParts {
-        defaults: &settings,
+        defaults: settings,
         rules: &rules,
         programs: &programs,
         normalizers: &normalizers,
@@ -225,11 +225,13 @@ fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_>) {
 fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_>) {
     let any_input = json!({"type": "object"});
     let defaults = file.defaults.value();
-    if let Some(field) = defaults.and_then(|defaults| WhenField::of_approve(&defaults.approve)) {
+    if let Some(field) =
+        defaults.and_then(|defaults| WhenField::of_approve(&defaults.settings.tool.approve))
+    {
         check_when_of(&field, &["defaults"], &any_input, context);
     }
     for (index, rule) in file.rules.items().enumerate() {
-        if let Some(field) = WhenField::of_approve(&rule.value.approve) {
+        if let Some(field) = WhenField::of_approve(&rule.value.settings.tool.approve) {
             let parent = ["rules", &index.to_string()];
             check_when_of(&field, &parent, &any_input, context);
         }

@@ -89,12 +89,20 @@ pub(crate) fn check_tool_settings(
         "`command` has what is about its program; everything that it started ends with it";
     let of_server = "write it beside `command`: it is about the program of the server";
     let keys = [
-        ("leftovers", defaults.leftovers.key_span(), of_command),
-        ("limits", defaults.limits.key_span(), of_command),
+        (
+            "leftovers",
+            defaults.settings.leftovers.key_span(),
+            of_command,
+        ),
+        ("limits", defaults.settings.limits.key_span(), of_command),
         ("env", defaults.env.key_span(), of_command),
         ("pass_env", defaults.pass_env.key_span(), of_command),
         ("cwd", defaults.cwd.key_span(), of_command),
-        ("sandbox", defaults.sandbox.key_span(), of_server),
+        (
+            "sandbox",
+            defaults.settings.tool.sandbox.key_span(),
+            of_server,
+        ),
         ("wrapper", defaults.wrapper.key_span(), of_server),
     ];
     refuse_keys(keys, "for the tools of a server", diagnostics);
@@ -186,7 +194,7 @@ fn resolve_program(
     context: &mut ToolContext<'_>,
 ) -> Option<CommandBacking> {
     report_call_keys(&form.value, context);
-    let mut program = resolve_command(form, (&Field::Missing, &defaults.limits), context)?;
+    let mut program = resolve_command(form, (&Field::Missing, &defaults.settings.limits), context)?;
     program.stdin = StdinSource::None;
     program.leftovers = Leftovers::Kill;
     Some(program)

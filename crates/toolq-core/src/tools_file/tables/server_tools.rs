@@ -17,7 +17,7 @@ use crate::tools_file::tables::arguments::resolve_wrapper;
 use crate::tools_file::tables::http::{McpFile, ServersByName};
 use crate::tools_file::tables::sandbox::{check_shared_sandbox, layer_sandboxes, resolve_sandbox};
 use crate::tools_file::tables::server::{ServerFile, check_tool_settings, resolve_server};
-use crate::tools_file::tables::settings::{Settings, compile_glob};
+use crate::tools_file::tables::settings::compile_glob;
 use crate::tools_file::tables::tool::{Defaults, ToolFile};
 use crate::tools_lock::{LockUse, ToolsLock};
 use crate::types::{Effect, HintPolicy, ServerConfig, ServerLock, Span, ToolLock};
@@ -62,14 +62,14 @@ pub(crate) fn resolve_servers(
                 &server
                     .value
                     .sandbox
-                    .over(&defaults.sandbox, layer_sandboxes),
+                    .over(&defaults.settings.tool.sandbox, layer_sandboxes),
             ),
             ..ToolContext::new(&no_input, programs, diagnostics)
         };
         check_shared_sandbox(&server.value.sandbox, context.diagnostics);
         check_tool_settings(name, server, context.diagnostics);
         if let Some(defaults) = server.value.defaults.value() {
-            Settings::from(defaults).check(context.diagnostics);
+            defaults.settings.check(context.diagnostics);
         }
         context.wrapper = resolve_wrapper(&server.value.wrapper, &mut context);
         let lock = server_tools.server_lock(name);

@@ -2,6 +2,8 @@
 //! the key, then the `defaults` of its server, then those of the file. Tables are layered key by key.
 
 use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tools_file::context::Diagnostics;
@@ -13,7 +15,7 @@ use crate::tools_file::tables::limits::{
 };
 use crate::tools_file::tables::retry::{RetryFile, check_retry, layer_retries, resolve_retry};
 use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, layer_sandboxes};
-use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
+use crate::tools_file::tables::tool::{RuleFile, ToolFile};
 use crate::tools_file::tables::values::{RateText, SizeText};
 use crate::tools_file::tables::when::{ApproveForm, SafetyForm, resolve_approval};
 use crate::types::{
@@ -21,88 +23,96 @@ use crate::types::{
     RuleSetting, SafetyPolicy, SafetyRule, Span, Tool,
 };
 
-/// Declares the settings that can be inherited: this is their only list. Each has its type, and how a value is layered over
-/// another one.
+/// Declares the settings of a tool that can be inherited: this is their only list. Each has its type, and how a value is layered
+/// over another one.
 macro_rules! settings {
-    (
-        tool { $($own:ident: $own_type:ty => $own_merge:expr,)* }
-        command { $($program:ident: $program_type:ty => $program_merge:expr,)* }
-    ) => {
+    ($($(#[$note:meta])* $key:ident: $value:ty => $merge:expr,)*) => {
         /// What a tool, a rule or `defaults` says about settings that can be inherited.
-        #[derive(Debug, Clone, Default)]
-        pub(crate) struct Settings {
-            $(pub(crate) $own: Field<$own_type>,)*
-            $(pub(crate) $program: Field<$program_type>,)*
+        #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+        #[serde(default)]
+        pub struct Settings {
+            $($(#[$note])* pub $key: Field<$value>,)*
         }
 
         impl Settings {
             /// Returns these settings, and those of `lower` for what they leave out.
-            pub(crate) fn over(&self, lower: &Self) -> Self {
+            fn over(&self, lower: &Self) -> Self {
                 Self {
-                    $($own: self.$own.over(&lower.$own, $own_merge),)*
-                    $($program: self.$program.over(&lower.$program, $program_merge),)*
+                    $($key: self.$key.over(&lower.$key, $merge),)*
                 }
             }
 
             /// Returns the keys that are there.
-            pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
-                let keys = [
-                    $((stringify!($own), self.$own.is_missing()),)*
-                    $((stringify!($program), self.$program.is_missing()),)*
-                ];
+            fn keys(&self) -> impl Iterator<Item = &'static str> {
+                let keys = [$((stringify!($key), self.$key.is_missing()),)*];
                 keys.into_iter().filter(|(_, is_missing)| !is_missing).map(|(key, _)| key)
-            }
-        }
-
-        impl From<&RuleFile> for Settings {
-            fn from(rule: &RuleFile) -> Self {
-                Self {
-                    $($own: rule.$own.clone(),)*
-                    $($program: rule.$program.clone(),)*
-                }
-            }
-        }
-
-        impl From<&Defaults> for Settings {
-            fn from(defaults: &Defaults) -> Self {
-                Self {
-                    $($own: defaults.$own.clone(),)*
-                    $($program: defaults.$program.clone(),)*
-                }
-            }
-        }
-
-        impl From<&ToolFile> for Settings {
-            fn from(tool: &ToolFile) -> Self {
-                Self {
-                    $($own: tool.$own.clone(),)*
-                    ..Self::default()
-                }
             }
         }
     };
 }
 
 settings! {
-    tool {
-        approve: ApproveForm => first,
-        max_parallel: u32 => first,
-        rate: RateText => first,
-        timeout: TimeoutForm => layer_timeouts,
-        output: OutputKind => first,
-        max_output: SizeText => first,
-        max_saved: SizeText => first,
-        retry: RetryFile => layer_retries,
-        on_failure: OnFailure => first,
-        on_doubt: OnDoubt => first,
-        pause_after_failures: u32 => first,
-        coerce: bool => first,
-        sandbox: SandboxForm => layer_sandboxes,
+    /// Whether calls start only after they are approved: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
+    /// of the inputs that need it. Default: false.
+    approve: ApproveForm => first,
+    /// Maximum number of calls of the tool that run at once. Default: as many as `concurrency` lets run.
+    #[schemars(range(min = 1))]
+    max_parallel: u32 => first,
+    /// How often its calls and their retries start: `10/s`, `600/m` or `100/h`. Default: no limit.
+    rate: RateText => first,
+    /// Time limit of one attempt, or a table of time limits. Default: 30s.
+    timeout: TimeoutForm => layer_timeouts,
+    /// Format of the output: `text` (the default), `json`, or `content` blocks.
+    output: OutputKind => first,
+    /// Maximum size of the output that reaches the model. Default: 64KiB.
+    max_output: SizeText => first,
+    /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.
+    max_saved: SizeText => first,
+    /// When to retry a failed attempt or, for an agent, a failed API request. Default: once, when rate limited.
+    retry: RetryFile => layer_retries,
+    /// What a failure does to the other calls of its turn. Default: `continue`.
+    on_failure: OnFailure => first,
+    /// What a call in doubt does to the later calls of its turn: `stop` (they don't run until it is resolved) or
+    /// `continue`. Default: `stop`.
+    on_doubt: OnDoubt => first,
+    /// Number of consecutive failures after which calls of the tool are answered "paused". Default: 0 (never); 3 for
+    /// calls that an agent makes.
+    pause_after_failures: u32 => first,
+    /// Whether to convert inputs that are invalid only because of scalar types (`"3"` for 3). Default: true.
+    coerce: bool => first,
+    /// What the programs of the tool can reach. Default: what the user who runs toolq can.
+    sandbox: SandboxForm => layer_sandboxes,
+}
+
+/// What a rule or `defaults` says about settings, or several of them on top of each other.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Layer {
+    /// What to do with processes that are still running after a command exits.
+    pub leftovers: Field<Leftovers>,
+    /// Resource limits of a command.
+    pub limits: Field<LimitsFile>,
+    /// What a tool has beside its `command`.
+    #[serde(rename = "$settings")]
+    #[schemars(flatten)]
+    pub tool: Settings,
+}
+
+impl Layer {
+    /// Returns this layer, and `lower` for what it leaves out.
+    pub(crate) fn over(&self, lower: &Self) -> Self {
+        Self {
+            tool: self.tool.over(&lower.tool),
+            leftovers: self.leftovers.or(&lower.leftovers),
+            limits: self.limits.over(&lower.limits, layer_limits),
+        }
     }
-    // A tool has these in its `command`.
-    command {
-        leftovers: Leftovers => first,
-        limits: LimitsFile => layer_limits,
+
+    /// Returns the keys that are there.
+    fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let leftovers = (!self.leftovers.is_missing()).then_some("leftovers");
+        let limits = (!self.limits.is_missing()).then_some("limits");
+        self.tool.keys().chain(leftovers).chain(limits)
     }
 }
 
@@ -111,45 +121,47 @@ fn first<T: Clone>(upper: &Spanned<T>, _: &Spanned<T>) -> T {
     upper.value.clone()
 }
 
-impl Settings {
+impl Layer {
     /// Reports values under which no call could run. They are checked once, where they are written, no matter how many tools
     /// inherit them.
     pub(crate) fn check(&self, diagnostics: &mut Diagnostics) {
-        check_timeout(&self.timeout, diagnostics);
-        check_retry(&self.retry, diagnostics);
-        check_max_output(&self.max_output, diagnostics);
-        check_max_parallel(&self.max_parallel, diagnostics);
+        check_timeout(&self.tool.timeout, diagnostics);
+        check_retry(&self.tool.retry, diagnostics);
+        check_max_output(&self.tool.max_output, diagnostics);
+        check_max_parallel(&self.tool.max_parallel, diagnostics);
     }
 
     /// Like [`check`](Self::check), for settings that aren't about one tool.
     pub(crate) fn check_shared(&self, diagnostics: &mut Diagnostics) {
         self.check(diagnostics);
         check_resource_limits(&self.limits, diagnostics);
-        check_shared_sandbox(&self.sandbox, diagnostics);
+        check_shared_sandbox(&self.tool.sandbox, diagnostics);
     }
 
     /// Returns a tool with these settings, and without anything else. `is_agent` is about its backing.
     pub(crate) fn resolve(&self, effect: Effect, is_agent: bool) -> Tool {
         Tool {
             effect,
-            approve: resolve_approval(self.approve.value(), effect),
-            start_limits: resolve_start_limits(&self.max_parallel, &self.rate),
-            timeout: resolve_timeout(&self.timeout),
-            output: self.output.copied().unwrap_or_default(),
+            approve: resolve_approval(self.tool.approve.value(), effect),
+            start_limits: resolve_start_limits(&self.tool.max_parallel, &self.tool.rate),
+            timeout: resolve_timeout(&self.tool.timeout),
+            output: self.tool.output.copied().unwrap_or_default(),
             max_output: self
+                .tool
                 .max_output
                 .value()
                 .map_or(DEFAULT_MAX_OUTPUT, |size| size.0),
             max_saved: self
+                .tool
                 .max_saved
                 .value()
                 .map_or(DEFAULT_MAX_SAVED, |size| size.0),
             // Requests to a model's API have no effect.
-            retry: resolve_retry(&self.retry, (!is_agent).then_some(effect)),
-            on_failure: self.on_failure.copied().unwrap_or_default(),
-            on_doubt: self.on_doubt.copied().unwrap_or_default(),
-            pause_after_failures: self.pause_after_failures.copied(),
-            coerce: self.coerce.copied().unwrap_or(true),
+            retry: resolve_retry(&self.tool.retry, (!is_agent).then_some(effect)),
+            on_failure: self.tool.on_failure.copied().unwrap_or_default(),
+            on_doubt: self.tool.on_doubt.copied().unwrap_or_default(),
+            pause_after_failures: self.tool.pause_after_failures.copied(),
+            coerce: self.tool.coerce.copied().unwrap_or(true),
             ..Tool::default()
         }
     }
@@ -160,7 +172,7 @@ pub(crate) struct ToolRules<'f>(Vec<RuleMatcher<'f>>);
 
 struct RuleMatcher<'f> {
     file: &'f RuleFile,
-    settings: Settings,
+    settings: &'f Layer,
     glob_text: &'f str,
     glob: GlobMatcher,
     span: Span,
@@ -205,10 +217,10 @@ impl<'f> ToolRules<'f> {
     }
 
     /// Returns what the tool `name` inherits: the settings of its rules, and below them `defaults`.
-    pub(crate) fn layer(&self, name: &str, defaults: &Settings) -> Settings {
-        let mut layered = Settings::default();
+    pub(crate) fn layer(&self, name: &str, defaults: &Layer) -> Layer {
+        let mut layered = Layer::default();
         for rule in self.matching(name) {
-            layered = layered.over(&rule.settings);
+            layered = layered.over(rule.settings);
         }
         layered.over(defaults)
     }
@@ -217,7 +229,7 @@ impl<'f> ToolRules<'f> {
     pub(crate) fn list_settings(&self, name: &str, tool: &ToolFile) -> Vec<RuleSetting> {
         let effect_key = |effect: &Field<Effect>| (!effect.is_missing()).then_some("effect");
         // The keys of its `command` aren't looked at.
-        let mut set_keys: Vec<&str> = Settings::from(tool).keys().collect();
+        let mut set_keys: Vec<&str> = tool.settings.keys().collect();
         set_keys.extend(effect_key(&tool.effect));
         let mut settings = Vec::new();
         for rule in self.matching(name) {
@@ -280,7 +292,7 @@ fn build_matcher<'f>(
     diagnostics: &mut Diagnostics,
 ) -> Option<RuleMatcher<'f>> {
     let file = &rule.value;
-    let settings = Settings::from(file);
+    let settings = &file.settings;
     settings.check_shared(diagnostics);
     let sets_nothing = file.concurrency_safe.is_missing()
         && file.effect.is_missing()

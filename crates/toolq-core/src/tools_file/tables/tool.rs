@@ -10,19 +10,12 @@ use crate::tools_file::tables::agent::AgentFile;
 use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm};
 use crate::tools_file::tables::command::CommandForm;
 use crate::tools_file::tables::http::{HttpFile, McpFile};
-use crate::tools_file::tables::limits::{LimitsFile, TimeoutForm};
 use crate::tools_file::tables::messages::MessagesFile;
-use crate::tools_file::tables::retry::RetryFile;
-use crate::tools_file::tables::sandbox::SandboxForm;
-use crate::tools_file::tables::values::{
-    Argv, DurationText, InputSchema, JsonObject, RateText, SizeText,
-};
-use crate::tools_file::tables::when::{ApproveForm, SafetyForm};
+use crate::tools_file::tables::settings::{Layer, Settings};
+use crate::tools_file::tables::values::{Argv, DurationText, InputSchema, JsonObject};
+use crate::tools_file::tables::when::SafetyForm;
 use crate::tools_file::templates::TemplatePolicy;
-use crate::types::{
-    Compare, Effect, IgnorePattern, Leftovers, OnDoubt, OnFailure, OutputKind, StatusTemplates,
-    TextNormalizer,
-};
+use crate::types::{Compare, Effect, IgnorePattern, OutputKind, StatusTemplates, TextNormalizer};
 
 /// A tool that a model may call, and what does its work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -47,33 +40,21 @@ pub struct ToolFile {
     pub effect: Field<Effect>,
     /// Whether calls may run in parallel with other safe calls: `true`, `false`, or a schema of the inputs that may.
     pub concurrency_safe: Field<SafetyForm>,
-    /// Whether calls start only after they are approved: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
-    /// of the inputs that need it. Default: false.
-    pub approve: Field<ApproveForm>,
     /// What calls read and change: `file:PATH`, or any other text. Calls with locks wait only for calls before them that
     /// lock the same, unless both only read. Templates over the input.
     pub locks: Field<LocksFile>,
-    /// Maximum number of calls of the tool that run at once. Default: as many as `concurrency` lets run.
-    #[schemars(range(min = 1))]
-    pub max_parallel: Field<u32>,
-    /// How often its calls and their retries start: `10/s`, `600/m` or `100/h`. Default: no limit.
-    pub rate: Field<RateText>,
     /// Whether it may destroy something, for MCP clients. Default: they aren't told, and assume it of any tool that
     /// isn't `read`.
     pub destructive: Field<bool>,
     /// Whether it reaches systems that nobody here controls, such as the web, for MCP clients. Default: they aren't told,
     /// and assume it.
     pub open_world: Field<bool>,
-    /// Time limit of one attempt, or a table of time limits. Default: 30s.
-    pub timeout: Field<TimeoutForm>,
     /// Expected duration of a call, for `toolq plan`.
     pub estimate: Field<DurationText>,
     /// Inputs that are file paths and must stay inside the root.
     pub paths: Field<Vec<Field<String>>>,
     /// Progress text shown while the call waits or runs.
     pub status: Field<StatusFile>,
-    /// What the programs of the tool can reach. Default: what the user who runs toolq can.
-    pub sandbox: Field<SandboxForm>,
     /// Program to run: a list of the program and its arguments, or a table.
     pub command: Field<CommandForm>,
     /// What runs the programs of the tool: a program and its arguments before that, such as `[nice, -n, "5"]`. An empty list
@@ -91,8 +72,6 @@ pub struct ToolFile {
     /// Program that finds out whether an interrupted call did its work when it is asked for again: a list of the program and its
     /// arguments. Exit code 0: it did, and the program's output is the result. 1: it didn't. Any other: unknown.
     pub probe: Field<Argv>,
-    /// Format of the output: `text` (the default), `json`, or `content` blocks.
-    pub output: Field<OutputKind>,
     /// Whether the model reads a text as it was printed, with colors, cursor movements and overwritten lines. Default: false.
     pub raw: Field<bool>,
     /// The JSON that stands for an empty output, such as `'[]'`. Only with `output: json`. Default: an empty output is an
@@ -102,27 +81,11 @@ pub struct ToolFile {
     /// the result as structured content.
     #[schemars(with = "Field<JsonObject>")]
     pub output_schema: Field<Value>,
-    /// Maximum size of the output that reaches the model. Default: 64KiB.
-    pub max_output: Field<SizeText>,
-    /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.
-    pub max_saved: Field<SizeText>,
     /// For how long the result of a call answers others with the same input. Only for `read` tools. Default: each call runs.
     pub cache: Field<CacheFile>,
     /// Inputs whose values name a call: another one with the same values doesn't run, whatever its id, but gets its result.
     /// Not for `read` tools. Default: the id of a call names it.
     pub once: Field<OnceForm>,
-    /// When to retry a failed attempt or, for an agent, a failed API request. Default: once, when rate limited.
-    pub retry: Field<RetryFile>,
-    /// What a failure does to the other calls of its turn. Default: `continue`.
-    pub on_failure: Field<OnFailure>,
-    /// What a call in doubt does to the later calls of its turn: `stop` (they don't run until it is resolved) or
-    /// `continue`. Default: `stop`.
-    pub on_doubt: Field<OnDoubt>,
-    /// Number of consecutive failures after which calls of the tool are answered "paused". Default: 0 (never); 3 for
-    /// calls that an agent makes.
-    pub pause_after_failures: Field<u32>,
-    /// Whether to convert inputs that are invalid only because of scalar types (`"3"` for 3). Default: true.
-    pub coerce: Field<bool>,
     /// How `toolq replay` compares a result with the recorded one. Default: `json`.
     pub compare: Field<Compare>,
     /// Parts of a result that `toolq replay` ignores: `/pointer`, or `//name` at any depth.
@@ -131,6 +94,10 @@ pub struct ToolFile {
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Texts for the model when a call fails. They take precedence over the file's `messages`.
     pub messages: Field<MessagesFile>,
+    /// What can also be inherited.
+    #[serde(rename = "$settings")]
+    #[schemars(flatten)]
+    pub settings: Settings,
 }
 
 /// Progress texts: templates over the input.
@@ -149,36 +116,6 @@ pub struct StatusFile {
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Defaults {
-    /// Whether calls start only after they are approved.
-    pub approve: Field<ApproveForm>,
-    /// Maximum number of calls of each tool that run at once.
-    #[schemars(range(min = 1))]
-    pub max_parallel: Field<u32>,
-    /// How often calls of each tool start.
-    pub rate: Field<RateText>,
-    /// Time limit of one attempt, or a table of time limits.
-    pub timeout: Field<TimeoutForm>,
-    /// Format of the output.
-    pub output: Field<OutputKind>,
-    /// Maximum size of the output that reaches the model.
-    pub max_output: Field<SizeText>,
-    /// Maximum size of a truncated output that is saved next to the session log.
-    pub max_saved: Field<SizeText>,
-    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
-    /// apply.
-    pub retry: Field<RetryFile>,
-    /// What a failure does to the other calls of its turn.
-    pub on_failure: Field<OnFailure>,
-    /// What a call in doubt does to the later calls of its turn.
-    pub on_doubt: Field<OnDoubt>,
-    /// Number of consecutive failures after which calls of a tool are answered "paused".
-    pub pause_after_failures: Field<u32>,
-    /// Whether to convert inputs that are invalid only because of scalar types.
-    pub coerce: Field<bool>,
-    /// What to do with processes that are still running after a command exits.
-    pub leftovers: Field<Leftovers>,
-    /// Resource limits of a command.
-    pub limits: Field<LimitsFile>,
     /// Environment variables of every program: names with templates for their values, without values from the input. A
     /// program's own `env` takes precedence by name. Only in the `defaults` of the file.
     pub env: Field<SpannedTable<String>>,
@@ -187,10 +124,12 @@ pub struct Defaults {
     pub pass_env: Field<Vec<Field<String>>>,
     /// Working directory of every program, inside the root. Only in the `defaults` of the file.
     pub cwd: Field<String>,
-    /// What the programs of tools and servers can reach.
-    pub sandbox: Field<SandboxForm>,
     /// What runs every program: a program and its arguments before that. Only in the `defaults` of the file.
     pub wrapper: Field<Argv>,
+    /// What can also be inherited.
+    #[serde(rename = "$settings")]
+    #[schemars(flatten)]
+    pub settings: Layer,
 }
 
 /// A replacement in texts that `toolq replay` compares.
@@ -215,38 +154,10 @@ pub struct RuleFile {
     pub concurrency_safe: Field<bool>,
     /// What they do to the world.
     pub effect: Field<Effect>,
-    /// Whether their calls start only after they are approved.
-    pub approve: Field<ApproveForm>,
-    /// Maximum number of calls of each tool that run at once.
-    #[schemars(range(min = 1))]
-    pub max_parallel: Field<u32>,
-    /// How often calls of each tool start.
-    pub rate: Field<RateText>,
-    /// Time limit of one attempt, or a table of time limits.
-    pub timeout: Field<TimeoutForm>,
-    /// Format of the output.
-    pub output: Field<OutputKind>,
-    /// Maximum size of the output that reaches the model.
-    pub max_output: Field<SizeText>,
-    /// Maximum size of a truncated output that is saved next to the session log.
-    pub max_saved: Field<SizeText>,
-    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
-    /// apply.
-    pub retry: Field<RetryFile>,
-    /// What a failure does to the other calls of its turn.
-    pub on_failure: Field<OnFailure>,
-    /// What a call in doubt does to the later calls of its turn.
-    pub on_doubt: Field<OnDoubt>,
-    /// Number of consecutive failures after which calls of a tool are answered "paused".
-    pub pause_after_failures: Field<u32>,
-    /// Whether to convert inputs that are invalid only because of scalar types.
-    pub coerce: Field<bool>,
-    /// What to do with processes that are still running after a command exits.
-    pub leftovers: Field<Leftovers>,
-    /// Resource limits of a command.
-    pub limits: Field<LimitsFile>,
-    /// What their programs can reach.
-    pub sandbox: Field<SandboxForm>,
+    /// What can also be inherited.
+    #[serde(rename = "$settings")]
+    #[schemars(flatten)]
+    pub settings: Layer,
 }
 
 /// Reports a wrapper of a tool that has no program.

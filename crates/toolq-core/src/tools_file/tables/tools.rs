@@ -23,7 +23,7 @@ use crate::tools_file::tables::schemas::{
     check_tool_name, check_tool_schema, resolve_input_schema, resolve_output_schema,
 };
 use crate::tools_file::tables::server_tools::ServerTools;
-use crate::tools_file::tables::settings::{Settings, ToolRules};
+use crate::tools_file::tables::settings::{Layer, ToolRules};
 use crate::tools_file::tables::tool::{
     Defaults, ToolFile, check_wrapped, resolve_destructive, resolve_empty_output, resolve_ignored,
     resolve_normalize, resolve_status,
@@ -33,7 +33,7 @@ use crate::types::{Backing, Effect, MessageTemplates, Span, TextNormalizer, Tool
 
 /// What the tools of a file inherit, share and refer to, resolved before them.
 pub(crate) struct ToolParts<'p> {
-    pub(crate) defaults: &'p Settings,
+    pub(crate) defaults: &'p Layer,
     pub(crate) rules: &'p ToolRules<'p>,
     pub(crate) programs: &'p ProgramDefaults,
     pub(crate) normalizers: &'p [TextNormalizer],
@@ -87,7 +87,7 @@ pub(crate) fn resolve_tools(
         let keys = &tool.value;
         check_when(
             name,
-            (&keys.concurrency_safe, &keys.approve),
+            (&keys.concurrency_safe, &keys.settings.approve),
             &schema,
             context,
         );
@@ -115,14 +115,15 @@ fn resolve_tool(
     check_tool_schema(name, schema, file.key_span, context);
     let tool = &file.value;
     let rules = parts.rules;
-    let own = Settings::from(tool);
+    let own = Layer {
+        tool: tool.settings.clone(),
+        ..Layer::default()
+    };
     own.check(context.diagnostics);
-    let defaults = parts
-        .server_tools
-        .defaults(&tool.mcp)
-        .map(Settings::from)
-        .unwrap_or_default()
-        .over(parts.defaults);
+    let defaults = parts.server_tools.defaults(&tool.mcp).map_or_else(
+        || parts.defaults.clone(),
+        |defaults| defaults.settings.over(parts.defaults),
+    );
     let settings = own.over(&rules.layer(name, &defaults));
     let lock = parts.server_tools.tool_lock(name, &tool.mcp);
     let locked_effect = parts.server_tools.effect(name, &tool.mcp);
@@ -134,7 +135,7 @@ fn resolve_tool(
         .unwrap_or_default();
     let is_agent = !tool.agent.is_missing();
     if effect == Effect::Write && !is_agent {
-        reject_unsafe_retry(&tool.retry, context.diagnostics);
+        reject_unsafe_retry(&tool.settings.retry, context.diagnostics);
     }
     let inherited = settings.resolve(effect, is_agent);
     let compare = tool.compare.copied().unwrap_or_default();
@@ -176,15 +177,15 @@ fn resolve_tool(
 }
 
 /// Resolves what the tool's programs depend on (its paths, sandbox and wrapper) into the context.
-fn resolve_surroundings(tool: &ToolFile, settings: &Settings, context: &mut ToolContext<'_>) {
+fn resolve_surroundings(tool: &ToolFile, settings: &Layer, context: &mut ToolContext<'_>) {
     context.paths = resolve_value_names(
         tool.paths.items(),
         "only inputs in the schema can be kept inside the root",
         context,
     );
     context.has_no_paths = !tool.paths.is_missing() && context.paths.is_empty();
-    check_sandbox(&tool.sandbox, context);
-    context.sandbox = resolve_sandbox(&settings.sandbox);
+    check_sandbox(&tool.settings.sandbox, context);
+    context.sandbox = resolve_sandbox(&settings.tool.sandbox);
     context.wrapper = resolve_wrapper(&tool.wrapper, context);
     check_wrapped(tool, context.diagnostics);
 }
@@ -198,7 +199,7 @@ fn report_unused_sandbox(
     let runs_program = matches!(backing, Some(Backing::Command(_)) | None)
         || !tool.probe.is_missing()
         || !tool.describe.is_missing();
-    let Some(field) = tool.sandbox.spanned().filter(|_| !runs_program) else {
+    let Some(field) = tool.settings.sandbox.spanned().filter(|_| !runs_program) else {
         return;
     };
     let hint = if matches!(backing, Some(Backing::Mcp(_))) {
@@ -237,7 +238,7 @@ fn resolve_description(tool: &ToolFile, lock: Option<&ToolLock>) -> String {
 fn resolve_backing(
     name: &str,
     file: &Spanned<ToolFile>,
-    settings: &Settings,
+    settings: &Layer,
     parts: &ToolParts<'_>,
     context: &mut ToolContext<'_>,
 ) -> Option<Backing> {
