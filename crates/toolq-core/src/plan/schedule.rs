@@ -2,7 +2,7 @@
 //! estimates say.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -44,7 +44,8 @@ pub(crate) struct SimulatedTurn {
 pub(crate) struct TurnSimulation<I> {
     /// The calls that the gate doesn't have yet.
     later_calls: I,
-    waiting_calls: WaitingCalls,
+    /// Those that it has and that haven't started, by their number in the turn.
+    waiting_calls: HashMap<usize, WaitingCall>,
     jobs: NonZeroUsize,
     now: Duration,
     turn: SimulatedTurn,
@@ -71,7 +72,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     pub(crate) fn new(calls: I, jobs: NonZeroUsize) -> Self {
         Self {
             later_calls: calls,
-            waiting_calls: WaitingCalls::default(),
+            waiting_calls: HashMap::new(),
             jobs,
             now: Duration::ZERO,
             turn: SimulatedTurn::default(),
@@ -131,12 +132,12 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
             },
             limits: call.limits,
         };
-        self.waiting_calls.push(waiting);
+        self.waiting_calls.insert(index, waiting);
     }
 
     /// Starts a call, or lets it wait for its limits. Returns false if no slot is free for it.
     fn admit(&mut self, index: usize) -> bool {
-        let Some(call) = self.waiting_calls.get(index) else {
+        let Some(call) = self.waiting_calls.get(&index) else {
             return false;
         };
         if call.limits.is_empty() {
@@ -191,7 +192,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     }
 
     fn start(&mut self, index: usize, ticket: Option<StartTicket>) {
-        let Some(call) = self.waiting_calls.take(index) else {
+        let Some(call) = self.waiting_calls.remove(&index) else {
             return;
         };
         self.turn.starts[index] = self.now;
@@ -241,37 +242,6 @@ struct WaitingCall {
 enum SlotKind {
     Call,
     Agent,
-}
-
-/// The calls taken so far, from the first one that hasn't started.
-#[derive(Debug, Default)]
-struct WaitingCalls {
-    /// Those that have started are `None`.
-    calls: VecDeque<Option<WaitingCall>>,
-    /// The index of the first of them in the turn.
-    first: usize,
-}
-
-impl WaitingCalls {
-    /// Adds the next call of the turn.
-    pub(crate) fn push(&mut self, call: WaitingCall) {
-        self.calls.push_back(Some(call));
-    }
-
-    pub(crate) fn get(&self, index: usize) -> Option<&WaitingCall> {
-        self.calls.get(index.checked_sub(self.first)?)?.as_ref()
-    }
-
-    /// Removes a call that starts.
-    pub(crate) fn take(&mut self, index: usize) -> Option<WaitingCall> {
-        let place = index.checked_sub(self.first)?;
-        let call = self.calls.get_mut(place)?.take();
-        while let Some(None) = self.calls.front() {
-            self.calls.pop_front();
-            self.first += 1;
-        }
-        call
-    }
 }
 
 /// How long the calls of a turn are expected to take.
