@@ -245,51 +245,23 @@ impl InexactNumbers {
 
 /// Whether a text may contain a number that a 64-bit float doesn't hold. Also looks into strings.
 fn may_lose_digits(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let mut run = 0;
-    let mut at = 0;
-    loop {
-        if run == 0 && !bytes.get(at).is_some_and(u8::is_ascii_digit) {
-            at += count_without_digit(&bytes[at..]);
-        }
-        let Some(byte) = bytes.get(at) else {
-            return false;
-        };
+    let mut digits = 0;
+    let mut bytes = text.bytes().peekable();
+    while let Some(byte) = bytes.next() {
         match byte {
-            b'0'..=b'9' => run += 1,
+            b'0'..=b'9' => digits += 1,
             b'.' => {}
-            b'e' | b'E' => {
-                let after = bytes.get(at + 1);
-                if after.is_some_and(|after| matches!(after, b'+' | b'-' | b'0'..=b'9')) {
-                    return true;
-                }
-                run = 0;
-            }
-            _ => run = 0,
+            b'e' | b'E' if digits > 0 => match bytes.peek() {
+                Some(b'+' | b'-' | b'0'..=b'9') => return true,
+                _ => digits = 0,
+            },
+            _ => digits = 0,
         }
-        if run > MAX_EXACT_DIGITS {
+        if digits > MAX_EXACT_DIGITS {
             return true;
         }
-        at += 1;
     }
-}
-
-/// Returns how many bytes come before the first digit.
-fn count_without_digit(bytes: &[u8]) -> usize {
-    // Without returning early, so that the compiler compares the bytes of a chunk at once.
-    let has_digit = |chunk: &[u8; 32]| {
-        chunk
-            .iter()
-            .fold(false, |found, byte| found | byte.is_ascii_digit())
-    };
-    let (chunks, _) = bytes.as_chunks();
-    let skipped = 32 * chunks.iter().take_while(|chunk| !has_digit(chunk)).count();
-    let rest = &bytes[skipped..];
-    skipped
-        + rest
-            .iter()
-            .position(u8::is_ascii_digit)
-            .unwrap_or(rest.len())
+    false
 }
 
 /// Returns a number with all of its digits; `None` for any other value.
