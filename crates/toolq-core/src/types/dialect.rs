@@ -19,10 +19,11 @@ pub enum Api {
 }
 
 /// The wire format of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Dialect {
     /// Anthropic Messages API: a response, message, request, content block, or array of blocks.
+    #[default]
     Anthropic,
     /// OpenAI chat completions: `tool_calls`, with arguments as a JSON string.
     #[strum(to_string = "openai-chat")]
@@ -109,10 +110,11 @@ impl StreamVendor {
 }
 
 /// The form of the results of one turn. It mirrors the form of the calls, unless `--to` overrides it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum AnswerForm {
     /// `{"role":"user","content":[{"type":"tool_result",…}]}`
+    #[default]
     Message,
     /// An array of `tool_result` blocks.
     Blocks,

@@ -169,7 +169,7 @@ impl StreamDecoder {
     fn handle_event(&mut self, data: &SseEvent, last: bool) {
         self.has_events = true;
         let (line, column) = (data.line, data.column);
-        self.messages.set_place(LineCol { line, column });
+        self.messages.place = Some(LineCol { line, column });
         if let Err(error) = self.read_event(data, last) {
             self.set_failure(line, column + error.column, error);
         }
@@ -194,7 +194,7 @@ impl StreamDecoder {
             if self.dialect == Some(Dialect::OpenAiChat) {
                 self.messages.close();
             }
-            self.messages.forget_last_closed();
+            self.messages.last_closed_id = None;
             return Ok(());
         }
         match ParsedObject::parse(text) {

@@ -28,12 +28,15 @@ pub(crate) struct Messages {
     count: usize,
     open: Option<OpenMessage>,
     /// The id of the last message that was closed, unless it can't go on anymore.
-    last_closed_id: Option<String>,
+    pub last_closed_id: Option<String>,
     events: VecDeque<StreamEvent>,
     /// The display name of the stream.
     name: String,
     /// Where the event is that is being read.
-    place: Option<LineCol>,
+    pub place: Option<LineCol>,
+    /// The alternative of the open message that has calls, and the last one that has ended.
+    pub choice: Option<u64>,
+    pub stopped_choice: Option<u64>,
     /// Kinds of blocks that toolq doesn't know, each with whether it looks like a call.
     pub unknown_kinds: UnknownKinds,
     /// What messages amount to is kept.
@@ -43,7 +46,7 @@ pub(crate) struct Messages {
 }
 
 /// A message that is still arriving.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OpenMessage {
     dialect: Dialect,
     form: AnswerForm,
@@ -73,9 +76,6 @@ struct OpenMessage {
     last_group: usize,
     /// From this call on, it isn't certain what was sent.
     broken_from: Option<usize>,
-    /// The alternative that has calls, and the last one that has ended.
-    choice: Option<u64>,
-    stopped_choice: Option<u64>,
     ending: ResponseEnding,
     /// It has said why it ends.
     has_stopped: bool,
@@ -96,11 +96,6 @@ impl Messages {
         self.count
     }
 
-    /// Sets where the next event is.
-    pub fn set_place(&mut self, place: LineCol) {
-        self.place = Some(place);
-    }
-
     /// Returns the id of the open message, or `None` if none is open. It is empty if the message has no id.
     pub fn open_id(&self) -> Option<&str> {
         Some(&self.open.as_ref()?.id)
@@ -108,16 +103,6 @@ impl Messages {
 
     pub fn is_open(&self) -> bool {
         self.open.is_some()
-    }
-
-    /// Returns the id of the last message that was closed, unless it can't go on anymore.
-    pub fn last_closed_id(&self) -> Option<&str> {
-        self.last_closed_id.as_deref()
-    }
-
-    /// Forgets the last message: later events can't belong to it.
-    pub fn forget_last_closed(&mut self) {
-        self.last_closed_id = None;
     }
 
     /// Returns whether the open message has said why it ends.
@@ -154,30 +139,14 @@ impl Messages {
             ..TurnOrigin::default()
         };
         self.count += 1;
+        (self.choice, self.stopped_choice) = (None, None);
         self.open = Some(OpenMessage {
             dialect,
             form,
             id: origin.message_id.clone().unwrap_or_default(),
             origin,
-            blocks: Vec::new(),
-            by_index: HashMap::new(),
-            by_key: HashMap::new(),
-            by_call_id: HashMap::new(),
-            call_count: 0,
-            unnamed_blocks: 0,
-            has_started: false,
-            held_events: Vec::new(),
-            is_late: false,
-            open_blocks: 0,
-            reported_blocks: 0,
-            judged_blocks: 0,
-            last_group: 0,
-            broken_from: None,
-            choice: None,
-            stopped_choice: None,
-            ending: ResponseEnding::Complete,
-            has_stopped: false,
             record: self.keeps_records.then(MessageRecord::default),
+            ..OpenMessage::default()
         });
     }
 
@@ -224,28 +193,6 @@ impl Messages {
     pub fn add_call_id(&mut self, number: usize, id: &str) {
         if let Some(message) = &mut self.open {
             message.by_call_id.insert(id.to_owned(), number);
-        }
-    }
-
-    /// Returns the alternative that has calls, of those that the message may have.
-    pub fn choice(&self) -> Option<u64> {
-        self.open.as_ref()?.choice
-    }
-
-    pub fn set_choice(&mut self, choice: u64) {
-        if let Some(message) = &mut self.open {
-            message.choice = Some(choice);
-        }
-    }
-
-    /// Returns the last alternative that has ended.
-    pub fn stopped_choice(&self) -> Option<u64> {
-        self.open.as_ref()?.stopped_choice
-    }
-
-    pub fn set_stopped_choice(&mut self, choice: u64) {
-        if let Some(message) = &mut self.open {
-            message.stopped_choice = Some(choice);
         }
     }
 

@@ -79,10 +79,10 @@ fn read_choice<'a>(
         Some("error") => return Err(raw_call::stream_error(choice)),
         Some(reason) => {
             // Another choice may still bring the calls.
-            let is_other = messages.has_calls() && messages.choice() != Some(index);
+            let is_other = messages.has_calls() && messages.choice != Some(index);
             if !is_other {
                 messages.stop(ending(reason));
-                messages.set_stopped_choice(index);
+                messages.stopped_choice = Some(index);
             }
             // The input of a call that has none so far may come later, and another choice may have calls.
             if messages.has_calls() && !is_other && !messages.has_uncertain_calls() {
@@ -116,14 +116,14 @@ fn read_calls<'a>(
         .objects()
         .ok_or_else(|| DocumentError::not_an_array("tool_calls", calls))?;
     read_objects(pieces, "a tool call", |piece| {
-        match messages.choice() {
+        match messages.choice {
             Some(known) if known != index => return Err(alternatives_error(choice.json())),
             Some(_) => {}
             None => {
-                if messages.has_stopped() && messages.stopped_choice() == Some(index) {
+                if messages.has_stopped() && messages.stopped_choice == Some(index) {
                     messages.mark_late();
                 }
-                messages.set_choice(index);
+                messages.choice = Some(index);
             }
         }
         read_call_piece(piece, messages)
@@ -157,13 +157,13 @@ fn belongs_to_message<'a>(
     }
     let (dialect, form) = (Dialect::OpenAiChat, AnswerForm::OpenAiChat);
     let name = id.as_deref().unwrap_or_default();
-    if messages.last_closed_id() == Some(name) {
+    if messages.last_closed_id.as_deref() == Some(name) {
         if has_calls {
             messages.open_late(dialect, form, Some(chunk));
         }
         return Ok(has_calls);
     }
-    if messages.last_closed_id().is_some() && !has_role && !has_calls {
+    if messages.last_closed_id.is_some() && !has_role && !has_calls {
         return Ok(false);
     }
     messages.open(dialect, form, Some(chunk));
