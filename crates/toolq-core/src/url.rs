@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::form_urlencoded::byte_serialize;
 use url::{Host, Url};
 
-use crate::types::{HostPattern, HttpBacking, HttpInvocation, PartialTemplate, TemplatePart};
+use crate::types::{HostPattern, HttpBacking, HttpInvocation, PartialTemplate};
 
 // Builds the URL of a request from a filled template and the environment. Whatever the values are, the URL keeps the
 // scheme, user, host, and port that the tool declares, or, if the input supplies the whole URL, has one of the allowed
@@ -61,8 +61,7 @@ pub fn build_request_url(
 
 /// Returns the part of the URL before its first input value.
 fn declared_prefix(backing: &HttpBacking) -> PartialTemplate {
-    let literal_segments = backing.url.parts.iter().map_while(TemplatePart::as_segment);
-    PartialTemplate(literal_segments.collect())
+    backing.url.before_values()
 }
 
 fn parse_filled_url(

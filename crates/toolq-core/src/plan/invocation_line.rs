@@ -14,7 +14,7 @@ use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
     Invocation, MaskedJson, MaskedText, MissingProtection, OutputRequest, PartialJson,
     PartialTemplate, SandboxInvocation, SandboxNetwork, SandboxPlace, Segment, StdinContent,
-    Template, TemplatePart,
+    Template,
 };
 use crate::url::encode_query_text;
 use redact::Mask;
@@ -91,17 +91,6 @@ fn agent_backing(accepted: &AcceptedCall) -> Option<&AgentBacking> {
     }
 }
 
-/// Converts a template that holds no input values. Environment variables are kept by name.
-fn partial_without_values(template: &Template) -> PartialTemplate {
-    PartialTemplate(
-        template
-            .parts
-            .iter()
-            .filter_map(TemplatePart::as_segment)
-            .collect(),
-    )
-}
-
 /// `output of id from byte 10: pattern`.
 fn output_line(request: &OutputRequest, mask: &Mask) -> String {
     let id = quote_for_shell(&mask.apply(&request.id)).into_owned();
@@ -127,8 +116,8 @@ fn host_line(accepted: &AcceptedCall, mask: &Mask) -> String {
 /// `agent model at endpoint with tool, tool <<< prompt`.
 fn agent_line(agent: &AgentBacking, task: &AgentInvocation, mask: &Mask) -> String {
     let (model, endpoint) = (
-        partial_without_values(&agent.model),
-        partial_without_values(&agent.endpoint),
+        agent.model.without_values(),
+        agent.endpoint.without_values(),
     );
     let tools = match agent.tools.join(", ") {
         tools if tools.is_empty() => String::new(),
@@ -293,8 +282,8 @@ pub(crate) struct AgentJson<'a> {
 impl<'a> AgentJson<'a> {
     fn new(accepted: &'a AcceptedCall, task: &'a AgentInvocation, mask: &'a Mask) -> Option<Self> {
         let agent = agent_backing(accepted)?;
-        let shown = |template| {
-            mask.apply(&partial_without_values(template).to_string())
+        let shown = |template: &Template| {
+            mask.apply(&template.without_values().to_string())
                 .into_owned()
         };
         Some(Self {
@@ -340,7 +329,7 @@ impl SandboxJson {
     pub(crate) fn new(accepted: &AcceptedCall, mask: &Mask) -> Option<Self> {
         let sandbox = find_sandbox(accepted)?;
         let texts = |places: &[SandboxPlace]| {
-            let texts = places.iter().map(SandboxPlace::text);
+            let texts = places.iter().map(SandboxPlace::to_string);
             texts.map(|text| mask.apply(&text).into_owned()).collect()
         };
         Some(Self {

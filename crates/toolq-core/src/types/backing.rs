@@ -130,11 +130,11 @@ pub struct CommandWrapper {
 
 /// `sandbox`: what a program, and all that it starts, can reach.
 #[derive(Debug, Clone, Default)]
-pub struct Sandbox {
+pub struct Sandbox<P = SandboxEntry> {
     /// What it may read and execute.
-    pub read: Vec<SandboxEntry>,
+    pub read: Vec<P>,
     /// What it may read and change.
-    pub write: Vec<SandboxEntry>,
+    pub write: Vec<P>,
     /// What it may reach over the network.
     pub network: SandboxNetwork,
     /// What happens if the system can't do all of this.
@@ -145,9 +145,10 @@ pub struct Sandbox {
 }
 
 /// An entry of `read` or `write`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum SandboxEntry {
     /// The word `root`: the working root.
+    #[default]
     Root,
     /// The word `system`: what programs need to start.
     System,
@@ -179,19 +180,7 @@ pub enum MissingProtection {
 }
 
 /// The sandbox of one call, with its values filled in.
-#[derive(Debug, Clone)]
-pub struct SandboxInvocation {
-    /// What the program may read and execute.
-    pub read: Vec<SandboxPlace>,
-    /// What it may read and change.
-    pub write: Vec<SandboxPlace>,
-    /// What it may reach over the network.
-    pub network: SandboxNetwork,
-    /// What happens if the system can't do all of this.
-    pub missing: MissingProtection,
-    /// Whether nothing outside of the root may be changed, wherever `write` and links lead.
-    pub changes_only_root: bool,
-}
+pub type SandboxInvocation = Sandbox<SandboxPlace>;
 
 /// An entry of `read` or `write`, with its values filled in.
 #[derive(Debug, Clone)]
@@ -206,78 +195,51 @@ pub enum SandboxPlace {
     FromInput(PartialTemplate),
 }
 
-impl Sandbox {
+impl<P: fmt::Display> Sandbox<P> {
     /// Describes the sandbox on one line: `read root, system; write {path}; no network`.
     pub fn describe(&self) -> String {
-        let texts = |entries: &[SandboxEntry]| entries.iter().map(SandboxEntry::text).collect();
-        describe(
-            texts(&self.read),
-            texts(&self.write),
-            &self.network,
-            self.missing,
-        )
+        let network = match &self.network {
+            SandboxNetwork::None => "no network".to_owned(),
+            SandboxNetwork::All => "any network".to_owned(),
+            SandboxNetwork::Ports(ports) => format!("TCP to {}", list(ports)),
+        };
+        let rest = match self.missing {
+            MissingProtection::Refuse => "",
+            MissingProtection::Warn => "; as far as the system can",
+        };
+        let (read, write) = (list(&self.read), list(&self.write));
+        format!("read {read}; write {write}; {network}{rest}")
     }
 }
 
-impl SandboxEntry {
-    fn text(&self) -> String {
+fn list(parts: &[impl fmt::Display]) -> String {
+    let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    if texts.is_empty() {
+        return "nothing".to_owned();
+    }
+    texts.join(", ")
+}
+
+/// Formats the entry as in tools.yaml, without the defaults of variables.
+impl fmt::Display for SandboxEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Root => "root".to_owned(),
-            Self::System => "system".to_owned(),
-            Self::Path(template) => template.fill(|path| format!("{{{}}}", path.join("."))),
+            Self::Root => f.write_str("root"),
+            Self::System => f.write_str("system"),
+            Self::Path(template) => {
+                f.write_str(&template.fill(|path| format!("{{{}}}", path.join("."))))
+            }
         }
     }
 }
 
-impl SandboxInvocation {
-    /// As [`Sandbox::describe`], with the values of a call.
-    pub fn describe(&self) -> String {
-        let texts = |places: &[SandboxPlace]| places.iter().map(SandboxPlace::text).collect();
-        describe(
-            texts(&self.read),
-            texts(&self.write),
-            &self.network,
-            self.missing,
-        )
-    }
-}
-
-fn describe(
-    read: Vec<String>,
-    write: Vec<String>,
-    network: &SandboxNetwork,
-    missing: MissingProtection,
-) -> String {
-    let list = |texts: Vec<String>| match texts.join(", ") {
-        none if none.is_empty() => "nothing".to_owned(),
-        texts => texts,
-    };
-    let network = match network {
-        SandboxNetwork::None => "no network".to_owned(),
-        SandboxNetwork::All => "any network".to_owned(),
-        SandboxNetwork::Ports(ports) => {
-            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-            format!("TCP to {}", list(ports))
-        }
-    };
-    let rest = match missing {
-        MissingProtection::Refuse => "",
-        MissingProtection::Warn => "; as far as the system can",
-    };
-    format!(
-        "read {}; write {}; {network}{rest}",
-        list(read),
-        list(write)
-    )
-}
-
-impl SandboxPlace {
-    /// Returns the entry as tools.yaml would have it.
-    pub fn text(&self) -> String {
+/// Formats the entry as tools.yaml would have it.
+impl fmt::Display for SandboxPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Root => "root".to_owned(),
-            Self::System => "system".to_owned(),
-            Self::Declared(path) | Self::FromInput(path) => path.to_string(),
+            Self::Root => f.write_str("root"),
+            Self::System => f.write_str("system"),
+            Self::Declared(path) | Self::FromInput(path) => path.fmt(f),
         }
     }
 }

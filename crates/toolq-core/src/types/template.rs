@@ -61,6 +61,26 @@ impl Template {
         }
     }
 
+    /// Returns the template without its values from the input.
+    pub fn without_values(&self) -> PartialTemplate {
+        PartialTemplate(
+            self.parts
+                .iter()
+                .filter_map(TemplatePart::as_segment)
+                .collect(),
+        )
+    }
+
+    /// Returns the template up to its first value from the input.
+    pub fn before_values(&self) -> PartialTemplate {
+        PartialTemplate(
+            self.parts
+                .iter()
+                .map_while(TemplatePart::as_segment)
+                .collect(),
+        )
+    }
+
     /// Returns the text with `value_at` of each path in place of its values. Environment variables stay as they are
     /// written, without their defaults.
     pub fn fill(&self, value_at: impl Fn(&[String]) -> String) -> String {
@@ -167,28 +187,16 @@ impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
-                TemplatePart::Text(text) => f.write_str(text)?,
                 TemplatePart::Value {
                     path,
                     optional,
                     splat,
                 } => {
-                    let mark = match (optional, splat) {
-                        (true, true) => "?...",
-                        (false, true) => "...",
-                        (true, false) => "?",
-                        (false, false) => "",
-                    };
-                    write!(f, "{{{}{mark}}}", path.join("."))?;
+                    let optional = if *optional { "?" } else { "" };
+                    let splat = if *splat { "..." } else { "" };
+                    write!(f, "{{{}{optional}{splat}}}", path.join("."))?;
                 }
-                TemplatePart::Env {
-                    name,
-                    default: None,
-                } => write!(f, "${{{name}}}")?,
-                TemplatePart::Env {
-                    name,
-                    default: Some(default),
-                } => write!(f, "${{{name}:-{default}}}")?,
+                other => other.as_segment().iter().try_for_each(|part| part.fmt(f))?,
             }
         }
         Ok(())

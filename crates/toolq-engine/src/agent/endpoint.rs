@@ -13,8 +13,8 @@ use crate::agent::error::AgentError;
 use toolq_core::json::{ParsedObject, expect_json};
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TemplatePart,
-    TransportCause, TransportError, TransportPhase,
+    AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TransportCause,
+    TransportError, TransportPhase,
 };
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -329,8 +329,7 @@ impl EnvTemplates<'_> {
     /// # Errors
     /// As [`Self::resolve_partial`].
     pub(crate) fn resolve(&self, template: &Template) -> Result<String, Outcome> {
-        let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
-        self.resolve_partial(&PartialTemplate(segments.collect()))
+        self.resolve_partial(&template.without_values())
     }
 
     /// Like [`Self::resolve`], for a template that may be left out.

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::http::error;
 use toolq_core::os::Environment;
-use toolq_core::types::{HttpBacking, Outcome, PartialTemplate, Template, TemplatePart};
+use toolq_core::types::{HttpBacking, Outcome, Template};
 use toolq_core::url::is_public;
 
 /// The longest time that connecting to a server may take.
@@ -186,8 +186,9 @@ pub(crate) fn resolve_template(
     template: &Template,
     environment: &Environment,
 ) -> Result<String, Outcome> {
-    let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
-    let resolved = PartialTemplate(segments.collect()).resolve(&|name| environment.get(name));
+    let resolved = template
+        .without_values()
+        .resolve(&|name| environment.get(name));
     resolved.map_err(Outcome::MissingVariable)
 }
 

@@ -18,8 +18,8 @@ use crate::commands::check::machine::programs::{
 use toolq_core::os::Environment;
 use toolq_core::text::{escape, format_count, paint};
 use toolq_core::types::{
-    Backing, BodyTemplate, CommandBacking, PartialTemplate, ServerConfig, ServerTransport,
-    Template, TemplatePart, Tool, ToolsConfig,
+    Backing, BodyTemplate, CommandBacking, ServerConfig, ServerTransport, Template, Tool,
+    ToolsConfig,
 };
 use toolq_engine::find_sandbox_gaps;
 
@@ -236,8 +236,7 @@ fn tool_address(backing: &Backing, environment: &Environment) -> Option<Address>
 
 /// Returns the address of a URL up to its first value from an input.
 fn url_address(template: &Template, environment: &Environment) -> Option<Address> {
-    let prefix = template.parts.iter().map_while(TemplatePart::as_segment);
-    let prefix = PartialTemplate(prefix.collect());
+    let prefix = template.before_values();
     let url = Url::parse(&prefix.resolve(&|name| environment.get(name)).ok()?).ok()?;
     let port = url.port_or_known_default()?;
     Some(format!("{}:{port}", url.host_str()?))

@@ -11,8 +11,7 @@ use crate::commands::check::machine::Surroundings;
 use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
 use toolq_core::types::{
-    CommandBacking, MissingProtection, PartialTemplate, Sandbox, SandboxEntry, SandboxNetwork,
-    Template, TemplatePart,
+    CommandBacking, MissingProtection, Sandbox, SandboxEntry, SandboxNetwork, Template,
 };
 use toolq_engine::{find_interpreter, find_program};
 
@@ -249,13 +248,11 @@ fn find_missing_paths(
         let SandboxEntry::Path(template) = entry else {
             return None;
         };
-        let segments: Option<Vec<_>> = template
-            .parts
-            .iter()
-            .map(TemplatePart::as_segment)
-            .collect();
+        if template.uses_input() {
+            return None;
+        }
         let lookup = |name: &str| surroundings.environment.get(name);
-        let path = PartialTemplate(segments?).resolve(&lookup);
+        let path = template.without_values().resolve(&lookup);
         let shown = template.to_string();
         let missing = |message: String, hint: &str| {
             MissingRequirement::new(RequirementKind::Path, shown.clone(), message, hint)

@@ -73,10 +73,7 @@ fn fill_url(template: &Template, input: &Input) -> Result<PartialTemplate, Probl
     for part in &template.parts {
         match part {
             TemplatePart::Text(text) => push_text(&mut partial, text),
-            TemplatePart::Env { name, default } => partial.0.push(Segment::Env {
-                name: name.clone(),
-                default: default.clone(),
-            }),
+            TemplatePart::Env { .. } => partial.0.extend(part.as_segment()),
             TemplatePart::Value { path, optional, .. } => {
                 let start = partial.to_string().len();
                 if let Some(raw) = find_value(input, path, *optional)? {

@@ -47,10 +47,7 @@ pub(crate) fn fill_template(
     for part in &template.parts {
         match part {
             TemplatePart::Text(text) => push_text(&mut draft, text),
-            TemplatePart::Env { name, default } => draft.0.push(Segment::Env {
-                name: name.clone(),
-                default: default.clone(),
-            }),
+            TemplatePart::Env { .. } => draft.0.extend(part.as_segment()),
             TemplatePart::Value { path, optional, .. } => match find_value(input, path, *optional)?
             {
                 None => return Ok(None),

@@ -330,13 +330,7 @@ pub(crate) fn resolve_describe(
     let mut command = resolve_auxiliary_command(argv, backing, &mut context)?;
     command.stdin = StdinSource::None;
     // The same goes for variables, so those with a value from the input are left out.
-    let has_no_values = |template: &Template| {
-        template
-            .parts
-            .iter()
-            .all(|part| part.as_segment().is_some())
-    };
-    command.env.retain(|(_, template)| has_no_values(template));
+    command.env.retain(|(_, template)| !template.uses_input());
     Some(Box::new(DescribeCommand {
         command,
         result: Arc::default(),
