@@ -156,7 +156,8 @@ mod armed {
         action: FailpointAction,
     }
 
-    #[derive(Clone, Copy, PartialEq, Eq)]
+    #[derive(Clone, Copy, PartialEq, Eq, strum::EnumString)]
+    #[strum(serialize_all = "lowercase")]
     enum FailpointAction {
         Kill,
         Panic,
@@ -172,11 +173,7 @@ mod armed {
         let failpoint = ArmedFailpoint {
             name: name.to_owned(),
             remaining: AtomicU64::new(at.parse().unwrap_or_default()),
-            action: match action {
-                "kill" => FailpointAction::Kill,
-                "panic" => FailpointAction::Panic,
-                _ => FailpointAction::Error,
-            },
+            action: action.parse().unwrap_or(FailpointAction::Error),
         };
         let _ = ARMED.set(failpoint);
     }

@@ -5,7 +5,6 @@
 //! unspecified, but nothing panics.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::de::{Error as _, IgnoredAny};
 use serde_json::value::RawValue;
@@ -365,28 +364,21 @@ fn find_nested_end(bytes: &[u8], mut at: usize) -> Option<usize> {
 // The kinds of JSON values.
 
 /// The kind of a JSON value. Displayed as a phrase for messages: "an object".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[expect(missing_docs, reason = "JSON has these kinds")]
 pub enum JsonKind {
+    #[strum(to_string = "an object")]
     Object,
+    #[strum(to_string = "an array")]
     Array,
+    #[strum(to_string = "a string")]
     String,
+    #[strum(to_string = "a number")]
     Number,
+    #[strum(to_string = "a boolean")]
     Boolean,
+    #[strum(to_string = "null")]
     Null,
-}
-
-impl fmt::Display for JsonKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Object => "an object",
-            Self::Array => "an array",
-            Self::String => "a string",
-            Self::Number => "a number",
-            Self::Boolean => "a boolean",
-            Self::Null => "null",
-        })
-    }
 }
 
 // The names in a JSON pointer (RFC 6901).

@@ -161,13 +161,16 @@ pub struct StartRate {
 }
 
 /// The period of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, EnumString)]
 pub enum RatePeriod {
     /// `s`.
+    #[strum(to_string = "s")]
     Second,
     /// `m`.
+    #[strum(to_string = "m")]
     Minute,
     /// `h`.
+    #[strum(to_string = "h")]
     Hour,
 }
 
@@ -186,21 +189,6 @@ impl StartRate {
 }
 
 impl RatePeriod {
-    /// Returns the period with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Second, Self::Minute, Self::Hour]
-            .into_iter()
-            .find(|period| period.name() == name)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Second => "s",
-            Self::Minute => "m",
-            Self::Hour => "h",
-        }
-    }
-
     fn duration(self) -> Duration {
         Duration::from_secs(match self {
             Self::Second => 1,
@@ -231,7 +219,7 @@ impl fmt::Display for StartLimits {
 /// `10/s`.
 impl fmt::Display for StartRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.starts, self.period.name())
+        write!(f, "{}/{}", self.starts, self.period)
     }
 }
 

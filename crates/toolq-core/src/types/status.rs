@@ -241,7 +241,7 @@ impl OutcomeKind {
 }
 
 /// What the end of a call says about its effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Reach {
     /// Nothing happened: it wasn't started or sent, or was turned away unseen.
@@ -262,17 +262,12 @@ impl Reach {
 
     /// Returns the reach with this name. One that a newer toolq added leaves the effect open.
     pub fn from_name(name: &str) -> Self {
-        match name {
-            "nothing" => Self::Nothing,
-            "refused" => Self::Refused,
-            "done" => Self::Done,
-            _ => Self::Open,
-        }
+        name.parse().unwrap_or(Self::Open)
     }
 }
 
 /// What a probe found out about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ProbeFinding {
     /// The call took effect. The probe's output is its result.
@@ -286,11 +281,7 @@ pub enum ProbeFinding {
 impl ProbeFinding {
     /// Returns the finding with this name. A name that a newer toolq added is read as [`Unknown`](Self::Unknown).
     pub fn from_name(name: &str) -> Self {
-        match name {
-            "done" => Self::Done,
-            "not_done" => Self::NotDone,
-            _ => Self::Unknown,
-        }
+        name.parse().unwrap_or(Self::Unknown)
     }
 
     /// The name used in the log.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::json::Input;
 use crate::types::backing::{CommandInvocation, Invocation};
@@ -183,7 +183,7 @@ pub struct Approval {
 }
 
 /// Whether a call may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ApprovalDecision {
     /// It may.
@@ -195,10 +195,7 @@ pub enum ApprovalDecision {
 impl ApprovalDecision {
     /// Returns the decision with this name. Anything but a yes is a no.
     pub fn from_name(name: &str) -> Self {
-        match name {
-            "yes" => Self::Yes,
-            _ => Self::No,
-        }
+        name.parse().unwrap_or(Self::No)
     }
 
     /// The name used in the log.

@@ -63,12 +63,14 @@ pub(crate) struct Operand {
     pub(crate) and_all_after: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum OperandKind {
     Program,
     Script,
     Code,
     /// The beginning of a text that a shell runs.
+    #[strum(to_string = "text")]
     ShellText,
     Plain,
     PlainOrPath,
@@ -349,21 +351,10 @@ impl ProgramRule {
 impl Operand {
     fn parse(text: &str) -> Option<Self> {
         let (kind, number) = text.split_once(' ').unwrap_or((text, "1"));
-        let kind = match kind {
-            "program" => OperandKind::Program,
-            "script" => OperandKind::Script,
-            "code" => OperandKind::Code,
-            "text" => OperandKind::ShellText,
-            "plain" => OperandKind::Plain,
-            "plain-or-path" => OperandKind::PlainOrPath,
-            "rest" => OperandKind::Rest,
-            unknown => {
-                debug_assert_eq!(unknown, "a kind of operand");
-                return None;
-            }
-        };
+        let kind = kind.parse();
+        debug_assert!(kind.is_ok(), "{text}");
         Some(Self {
-            kind,
+            kind: kind.ok()?,
             first: number.trim_end_matches('-').parse().ok()?,
             and_all_after: number.ends_with('-'),
         })

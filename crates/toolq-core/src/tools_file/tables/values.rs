@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::text::{parse_bytes, parse_duration};
 use crate::tools_file::spanned::Field;
-use crate::types::{RatePeriod, RetryCondition, StartRate, StatusRange};
+use crate::types::{RetryCondition, StartRate, StatusRange};
 
 /// A value that is parsed from text or, for some types, from a number.
 pub(crate) trait ParseScalar: Sized {
@@ -293,7 +293,7 @@ impl ParseScalar for StartRate {
             let (starts, period) = text.split_once('/')?;
             Some(Self {
                 starts: starts.trim().parse().ok()?,
-                period: RatePeriod::from_name(period.trim())?,
+                period: period.trim().parse().ok()?,
             })
         };
         read().ok_or_else(|| {

@@ -18,10 +18,12 @@ pub struct YamlNode {
 }
 
 /// The content of a node: JSON's kinds, which are all that tools.yaml needs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are JSON's kinds")]
 pub enum YamlContent {
     Null,
+    #[strum(to_string = "boolean")]
     Bool(bool),
     Number(Number),
     Text(String),
@@ -143,14 +145,7 @@ impl YamlNode {
 
     /// Returns the kind as one word: `null`, `boolean`, `number`, `text`, `list` or `table`.
     pub fn kind_name(&self) -> &'static str {
-        match &self.content {
-            YamlContent::Null => "null",
-            YamlContent::Bool(_) => "boolean",
-            YamlContent::Number(_) => "number",
-            YamlContent::Text(_) => "text",
-            YamlContent::List(_) => "list",
-            YamlContent::Table(_) => "table",
-        }
+        (&self.content).into()
     }
 
     /// Returns the span to report for the node at `keys` followed by the JSON pointer `pointer` (RFC 6901), or for its
