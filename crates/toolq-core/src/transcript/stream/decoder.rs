@@ -41,48 +41,6 @@ pub struct StreamDecoder {
     is_finished: bool,
 }
 
-/// What is wrong with an event, and how far from the beginning of its data.
-struct EventError {
-    message: String,
-    hint: Option<String>,
-    column: usize,
-}
-
-impl From<DocumentError<'_>> for EventError {
-    fn from(error: DocumentError<'_>) -> Self {
-        Self {
-            message: error.message,
-            hint: error.hint,
-            column: 0,
-        }
-    }
-}
-
-impl From<&str> for EventError {
-    fn from(message: &str) -> Self {
-        Self {
-            message: message.to_owned(),
-            hint: None,
-            column: 0,
-        }
-    }
-}
-
-impl From<serde_json::Error> for EventError {
-    fn from(error: serde_json::Error) -> Self {
-        let is_first_line = error.line() == 1;
-        Self {
-            message: describe_parse_error("the event", &error),
-            hint: None,
-            column: if is_first_line {
-                error.column().saturating_sub(1)
-            } else {
-                0
-            },
-        }
-    }
-}
-
 impl StreamDecoder {
     /// Creates a decoder. `name` is the display name of the stream, and a message may have at most `max_message_bytes`
     /// bytes. Without `vendor`, the dialect is detected.
@@ -170,9 +128,7 @@ impl StreamDecoder {
         self.has_events = true;
         let (line, column) = (data.line, data.column);
         self.messages.place = Some(LineCol { line, column });
-        if let Err(error) = self.read_event(data, last) {
-            self.set_failure(line, column + error.column, error);
-        }
+        self.read_event(data, last);
         self.message_bytes = if self.messages.is_open() {
             self.message_bytes + data.text.len() as u64
         } else {
@@ -181,32 +137,43 @@ impl StreamDecoder {
         if self.message_bytes > self.max_message_bytes {
             let limit = format_bytes(self.max_message_bytes);
             let message = format!("the message is larger than {limit}");
-            self.set_failure(line, 1, EventError::from(&*message));
+            self.set_failure(line, 1, message, None);
         }
     }
 
-    fn read_event(&mut self, data: &SseEvent, last: bool) -> Result<(), EventError> {
+    fn read_event(&mut self, data: &SseEvent, last: bool) {
         let text = data.text.trim();
         if text.is_empty() {
-            return Ok(());
+            return;
         }
         if text == "[DONE]" {
             if self.dialect == Some(Dialect::OpenAiChat) {
                 self.messages.close();
             }
             self.messages.last_closed_id = None;
-            return Ok(());
+            return;
         }
+        let (line, column) = (data.line, data.column);
         match ParsedObject::parse(text) {
-            Ok(Some(object)) => Ok(self.handle_object(&object, data)?),
-            // Other values, such as `null`, keep connections alive.
-            Ok(None) => Ok(()),
-            // A `[DONE]` that was cut off after the last message isn't needed.
-            Err(_) if last && !self.messages.is_open() && "[DONE]".starts_with(text) => Ok(()),
-            Err(error) if last && error.is_eof() => {
-                Err("the stream ends in the middle of an event".into())
+            Ok(Some(object)) => {
+                if let Err(error) = self.handle_object(&object, data) {
+                    self.set_failure(line, column, error.message, error.hint);
+                }
             }
-            Err(error) => Err(error.into()),
+            // Other values, such as `null`, keep connections alive.
+            Ok(None) => {}
+            // A `[DONE]` that was cut off after the last message isn't needed.
+            Err(_) if last && !self.messages.is_open() && "[DONE]".starts_with(text) => {}
+            Err(error) if last && error.is_eof() => {
+                let message = "the stream ends in the middle of an event";
+                self.set_failure(line, column, message.to_owned(), None);
+            }
+            Err(error) => {
+                let is_first_line = error.line() == 1;
+                let before = if is_first_line { error.column() } else { 0 };
+                let message = describe_parse_error("the event", &error);
+                self.set_failure(line, column + before.saturating_sub(1), message, None);
+            }
         }
     }
 
@@ -238,8 +205,9 @@ impl StreamDecoder {
             return format.read_event(object, &mut self.messages);
         }
         if self.unrecognized.is_none() {
-            let error = raw_call::unrecognized_event(object).into();
-            self.unrecognized = Some(self.error_at(data.line, data.column, error));
+            let error = raw_call::unrecognized_event(object);
+            self.unrecognized =
+                Some(self.error_at(data.line, data.column, error.message, error.hint));
         }
         Ok(())
     }
@@ -257,12 +225,12 @@ impl StreamDecoder {
                 (line, format!("the event is larger than {limit}"))
             }
         };
-        self.set_failure(line, 1, EventError::from(&*message));
+        self.set_failure(line, 1, message, None);
     }
 
     fn fail_at_line(&mut self, message: &str) {
         let line = self.sse_decoder.line_number();
-        self.set_failure(line, 1, message.into());
+        self.set_failure(line, 1, message.to_owned(), None);
     }
 
     /// Ends an input in which no message began: because it has no events at all, if it was only said to be a stream.
@@ -276,26 +244,29 @@ impl StreamDecoder {
         };
         let given = given.name();
         let message = format!("this isn't a stream of events, but `--from` says `{given}`");
-        let error = EventError {
-            hint: Some("leave it out: toolq detects the format".to_owned()),
-            ..EventError::from(&*message)
-        };
-        self.set_failure(1, 1, error);
+        let hint = "leave it out: toolq detects the format".to_owned();
+        self.set_failure(1, 1, message, Some(hint));
     }
 
     /// Ends decoding with an error, unless there was one before.
-    fn set_failure(&mut self, line: usize, column: usize, error: EventError) {
+    fn set_failure(&mut self, line: usize, column: usize, message: String, hint: Option<String>) {
         if self.failure.is_none() {
-            self.failure = Some(self.error_at(line, column, error));
+            self.failure = Some(self.error_at(line, column, message, hint));
         }
     }
 
-    fn error_at(&self, line: usize, column: usize, error: EventError) -> InputError {
+    fn error_at(
+        &self,
+        line: usize,
+        column: usize,
+        message: String,
+        hint: Option<String>,
+    ) -> InputError {
         InputError {
             input_name: self.name.clone(),
             position: Some(LineCol { line, column }),
-            message: error.message,
-            hint: error.hint,
+            message,
+            hint,
             errno: None,
         }
     }
