@@ -5,8 +5,7 @@ use crate::json::{DuplicateKey, InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    self, add_results, add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request,
-    read_values,
+    self, add_unknown_kind, is_said, objects_at, read_others, read_parts, read_request, read_values,
 };
 use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
@@ -143,20 +142,15 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         let turn = builder.open_turn(Dialect::Bedrock, AnswerForm::Bedrock);
         return read_blocks(message, turn, builder).map(drop);
     }
-    builder.others_speak();
     for block in objects_at(message, "content") {
         block.get_unique("toolResult")?;
     }
-    add_results(message, builder);
     let says = |block: &ParsedObject| {
         let kinds = ["image", "document", "video", "audio"];
         block.get("text").is_some_and(is_said) || kinds.iter().any(|kind| block.has_value(kind))
     };
-    let content = message.get("content");
     let is_person = message.get_text("role").as_deref() == Some("user");
-    if is_person && has_speech(content, says) {
-        builder.person_speaks(content);
-    }
+    read_others(message, is_person, builder, says);
     Ok(())
 }
 

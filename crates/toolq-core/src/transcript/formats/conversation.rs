@@ -75,6 +75,34 @@ pub(crate) fn read_parts<'a>(
     Ok(ends_in_call)
 }
 
+/// Returns the index at `key`, by which an event refers to a part of a message. Some servers leave it out.
+pub(crate) fn read_index<'a>(
+    event: &ParsedObject<'a>,
+    key: &str,
+) -> Result<Option<u64>, DocumentError<'a>> {
+    let Some(index) = event.get_unique(key)?.filter(|index| !index.is_null()) else {
+        return Ok(None);
+    };
+    let not_a_number = |_| DocumentError::new(index, format!("`{key}` must be a number"));
+    index.get().parse().map(Some).map_err(not_a_number)
+}
+
+/// Reads a message of anybody but the model: its results, and whether a person says something in it. `says` decides that for a
+/// part of its content.
+pub(crate) fn read_others(
+    message: &ParsedObject,
+    is_person: bool,
+    builder: &mut IndexBuilder,
+    says: impl Fn(&ParsedObject) -> bool,
+) {
+    builder.others_speak();
+    add_results(message, builder);
+    let content = message.get("content");
+    if is_person && has_speech(content, says) {
+        builder.person_speaks(content);
+    }
+}
+
 /// Adds the results in a message of anybody but the model, in whatever dialect they are: each block that is one, or else the whole
 /// message of a tool.
 pub(crate) fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {

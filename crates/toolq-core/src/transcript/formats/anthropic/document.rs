@@ -7,8 +7,7 @@ use crate::json::{JsonEdits, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_result, add_results, add_unknown_kind, add_unknown_members, has_speech, is_said,
-    read_objects,
+    add_result, add_unknown_kind, add_unknown_members, is_said, read_objects, read_others,
 };
 use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
@@ -220,19 +219,14 @@ pub(crate) fn read_other_message<'a>(
     is_person: bool,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
-    builder.others_speak();
     for block in content_blocks(message)?.into_iter().flatten().flatten() {
         block.get_unique("type")?;
     }
-    add_results(message, builder);
     let says = |block: &ParsedObject| match block.get_text("type").as_deref() {
         Some("text") => block.get("text").is_some_and(is_said),
         kind => matches!(kind, Some("image" | "document")),
     };
-    let content = message.get("content");
-    if is_person && has_speech(content, says) {
-        builder.person_speaks(content);
-    }
+    read_others(message, is_person, builder, says);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::anthropic::{Anthropic, ending, is_block};
-use crate::transcript::formats::conversation::may_be_call;
+use crate::transcript::formats::conversation::{may_be_call, read_index};
 use crate::transcript::index::CallId;
 use crate::transcript::raw_call::find_input;
 use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT};
@@ -87,7 +87,7 @@ fn start_message<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> Docum
 }
 
 fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
-    let index = block_index(event)?;
+    let index = read_index(event, "index")?;
     let start = event
         .get_unique("content_block")?
         .and_then(JsonText::object);
@@ -173,20 +173,8 @@ fn find_block<'a>(
     event: &ParsedObject<'a>,
     messages: &Messages,
 ) -> Result<Option<usize>, DocumentError<'a>> {
-    Ok(match block_index(event)? {
+    Ok(match read_index(event, "index")? {
         Some(index) => messages.find_index(index),
         None => messages.only_open_block(),
     })
-}
-
-/// Returns the index of the block that an event is about. Some servers leave it out.
-fn block_index<'a>(event: &ParsedObject<'a>) -> Result<Option<u64>, DocumentError<'a>> {
-    let Some(index) = event.get_unique("index")?.filter(|index| !index.is_null()) else {
-        return Ok(None);
-    };
-    let message = "`index` must be a number";
-    let number = index.get().parse();
-    number
-        .map(Some)
-        .map_err(|_| DocumentError::new(index, message))
 }

@@ -5,8 +5,8 @@ use crate::json::{InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_results, add_unknown_members, alternatives_error, has_speech, is_result, is_said,
-    objects_at, read_objects, read_values,
+    add_results, add_unknown_members, alternatives_error, is_result, is_said, objects_at,
+    read_objects, read_others, read_values,
 };
 use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
@@ -155,14 +155,9 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     match message.get_unique_text("role")?.as_deref() {
         Some("assistant") => add_turn(message, ResponseEnding::Complete, builder).map(drop),
         Some("user") => {
-            builder.others_speak();
-            add_results(message, builder);
             let says =
                 |part: &ParsedObject| !is_result(part) && part.get("text").is_none_or(is_said);
-            let content = message.get("content");
-            if has_speech(content, says) {
-                builder.person_speaks(content);
-            }
+            read_others(message, true, builder, says);
             Ok(())
         }
         _ => {

@@ -4,6 +4,7 @@
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
+use crate::transcript::formats::conversation::read_index;
 use crate::transcript::formats::openai_responses::{
     CUSTOM_CALL, OpenAiResponses, OtherItem, classify_item, ending, is_call,
 };
@@ -139,7 +140,7 @@ fn end_response<'a>(
 }
 
 fn begin_item<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
-    let (item, index) = (event_item(event)?, output_index(event)?);
+    let (item, index) = (event_item(event)?, read_index(event, "output_index")?);
     let known = find_item(Some(&item), index, messages);
     let id = CallId::read(&item, "call_id");
     let is_begun = |number: &usize| {
@@ -195,7 +196,7 @@ fn new_block<'a>(
 
 /// Reads the last event of an item, which has all of it.
 fn end_item<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
-    let (item, index) = (event_item(event)?, output_index(event)?);
+    let (item, index) = (event_item(event)?, read_index(event, "output_index")?);
     let block = read_whole_item(&item, index, messages)?;
     if let Some(record) = messages.record() {
         record.add_part(item.json(), Some(block));
@@ -314,7 +315,7 @@ fn find_event_item<'a>(
     event: &ParsedObject<'a>,
     messages: &mut Messages,
 ) -> Result<Option<usize>, DocumentError<'a>> {
-    let index = output_index(event)?;
+    let index = read_index(event, "output_index")?;
     let by_id = CallId::read(event, "item_id")
         .text()
         .and_then(|id| messages.find_key(id));
@@ -355,20 +356,6 @@ fn find_item(
 fn event_item<'a>(event: &ParsedObject<'a>) -> Result<ParsedObject<'a>, DocumentError<'a>> {
     let item = event.get_unique("item")?.and_then(JsonText::object);
     item.ok_or_else(|| DocumentError::new(event.json(), "the event has no `item`"))
-}
-
-/// Returns the index of the item that an event is about. Some servers leave it out.
-fn output_index<'a>(event: &ParsedObject<'a>) -> Result<Option<u64>, DocumentError<'a>> {
-    let Some(index) = event
-        .get_unique("output_index")?
-        .filter(|index| !index.is_null())
-    else {
-        return Ok(None);
-    };
-    let number = index.get().parse();
-    number
-        .map(Some)
-        .map_err(|_| DocumentError::new(index, "`output_index` must be a number"))
 }
 
 fn failure_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
