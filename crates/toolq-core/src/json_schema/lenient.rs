@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::json::pointer_tokens;
 use crate::json_schema::schema::SchemaError;
 use crate::json_schema::schema_errors::find_schema_errors;
 
@@ -40,8 +41,7 @@ pub(crate) fn leave_out_unusable(schema: &Value) -> (Cow<'_, Value>, Vec<SchemaE
 
 /// Leaves out the keyword at a pointer, or the one around it. Returns whether there was one.
 fn leave_out(schema: &mut Value, pointer: &str) -> bool {
-    let unescape = |token: &str| token.replace("~1", "/").replace("~0", "~");
-    let tokens: Vec<String> = pointer.split('/').skip(1).map(unescape).collect();
+    let tokens: Vec<String> = pointer_tokens(pointer).collect();
     let place = keyword_of(&tokens);
     let Some((key, parents)) = place.split_last() else {
         return false;

@@ -90,6 +90,13 @@ pub fn decode_text(bytes: Vec<u8>) -> Result<String, String> {
     Ok(text)
 }
 
+/// Returns what is wrong with a regular expression, in one line.
+pub(crate) fn describe_regex_error(error: &impl ToString) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
 // Words for shells, in commands that people read and copy.
 
 /// Quotes a path as one word that no program takes for an option.

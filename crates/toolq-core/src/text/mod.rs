@@ -7,6 +7,7 @@ mod units;
 mod wrap;
 
 pub use content_text::{content_text, decode_letters, keep_beginning};
+pub(crate) use escape::describe_regex_error;
 pub use escape::{decode_text, escape, is_hidden, quote_for_shell, quote_path_for_shell};
 pub use suggest::suggest_name;
 pub use units::{

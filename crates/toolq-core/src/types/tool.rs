@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::json::unescape_pointer_token;
 use crate::json_schema::CompiledSchema;
+use crate::text::describe_regex_error;
 use crate::types::agent::AgentBacking;
 use crate::types::backing::{CommandBacking, HttpBacking};
 use crate::types::policies::{
@@ -424,15 +425,7 @@ impl TextNormalizer {
     /// # Errors
     /// `pattern` isn't a regular expression. The error says what is wrong with it, in one line.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
-        let pattern = Regex::new(pattern).map_err(|error| {
-            error
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ")
-                .to_owned()
-        })?;
+        let pattern = Regex::new(pattern).map_err(|error| describe_regex_error(&error))?;
         Ok(Self {
             pattern,
             replacement: replacement.to_owned(),

@@ -13,6 +13,7 @@ use crate::check::fill::template_values::{ProblemCollector, fill_template, value
 use crate::check::fill::{command, request};
 use crate::json::Input;
 use crate::template::TemplateTarget;
+use crate::text::describe_regex_error;
 use crate::types::{
     AgentInvocation, Backing, BuiltinTool, CommandBacking, CommandInvocation, Invocation,
     McpBacking, McpInvocation, OutputRequest, PartialJson, PartialTemplate, ProblemDetail, Segment,
@@ -149,12 +150,6 @@ fn compile_pattern(pattern: &str) -> Result<Regex, String> {
         .build();
     compiled.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
-        error => error
-            .to_string()
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned(),
+        error => describe_regex_error(&error),
     })
 }
