@@ -81,13 +81,7 @@ impl PruneOptions {
         log: &Path,
         torn_copies: &[PathBuf],
     ) -> Result<PruneResult, LogError> {
-        let io = |action| {
-            move |source| LogError::Io {
-                path: log.to_owned(),
-                action,
-                source,
-            }
-        };
+        let io = |action| LogError::io(log, action);
         let file = sessions::open_owned(log)?;
         // Settles most cases without reading the log.
         let modified_ms = modified_ms(&file.metadata().map_err(io("read"))?);
@@ -277,13 +271,7 @@ impl PruneOptions {
     /// # Errors
     /// It can't be read or removed.
     pub fn prune_stale_blob_dir(&self, blob_dir: &Path) -> Result<PruneResult, LogError> {
-        let io = |action| {
-            move |source| LogError::Io {
-                path: blob_dir.to_owned(),
-                action,
-                source,
-            }
-        };
+        let io = |action| LogError::io(blob_dir, action);
         let blobs = BlobDir::read(blob_dir).map_err(io("read"))?;
         if blobs.has_foreign_files {
             return Ok(PruneResult::ForeignFiles);

@@ -132,12 +132,7 @@ pub fn settle_call(
         entries.sync()?;
         Ok(made)
     });
-    let failed = |source| LogError::Io {
-        path: dir.to_owned(),
-        action: "written",
-        source,
-    };
-    match settled.map_err(failed)? {
+    match settled.map_err(LogError::io(dir, "written"))? {
         Made::New => {
             if store.is_at_hand() {
                 // The entry decides. The record tells those who read only the log, so it may be missing.
@@ -318,11 +313,7 @@ impl MemoryStore {
             return Ok(vec![key]);
         }
         let dir = self.entries_dir();
-        let failed = |source| LogError::Io {
-            path: dir.to_owned(),
-            action: "read",
-            source,
-        };
+        let failed = LogError::io(dir, "read");
         let Some(entries) = ClaimsDir::open(dir).map_err(failed)? else {
             return Ok(Vec::new());
         };

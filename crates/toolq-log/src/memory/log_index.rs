@@ -118,11 +118,7 @@ impl LogIndex {
 
     /// Reads a log that is open already.
     pub(crate) fn from_file(path: &Path, file: File) -> Result<Self, LogError> {
-        let clone = file.try_clone().map_err(|source| LogError::Io {
-            path: path.to_owned(),
-            action: "read",
-            source,
-        })?;
+        let clone = file.try_clone().map_err(LogError::io(path, "read"))?;
         Ok(Self {
             path: path.to_owned(),
             reader: RecordReader::from_file(clone),

@@ -146,11 +146,7 @@ impl MemoryStore {
     /// Returns what was said about the question whether an attempt may start that would run exactly this.
     fn find_approval(&self, entry: &EntryName, digest: &str) -> Result<Option<Approval>, LogError> {
         let dir = self.entries_dir();
-        let fail = |source| LogError::Io {
-            path: dir.to_owned(),
-            action: "read",
-            source,
-        };
+        let fail = LogError::io(dir, "read");
         let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
             return Ok(None);
         };
@@ -186,11 +182,7 @@ impl MemoryStore {
             entries.settle(entry, settlement)?;
             entries.sync()
         });
-        settled.map_err(|source| LogError::Io {
-            path: dir.to_owned(),
-            action: "written",
-            source,
-        })
+        settled.map_err(LogError::io(dir, "written"))
     }
 
     /// Returns the question whether a call may start that has no approval, with the attempt that it is about. `None` if it runs

@@ -12,7 +12,7 @@ use crate::error::LogError;
 use crate::memory::claims::{Claim, ClaimsDir, EntryName, log_name};
 use crate::memory::decision::{Asker, Decision, LogAccess};
 use crate::memory::identity::{Identity, MemoryKey};
-use crate::memory::known_call::{KnownCall, add_entries, entries_error, member, read_call};
+use crate::memory::known_call::{KnownCall, add_entries, member, read_call};
 use crate::memory::log_index::{AttemptFacts, CallFacts, LogIndex, ReadFacts};
 use crate::memory::place::{MemoryUse, RememberedIn, RunAgain};
 use crate::memory::selection::{Member, Recalled, recall};
@@ -258,7 +258,7 @@ impl MemoryStore {
     /// Returns the calls with a key, each with its latest attempt.
     pub(crate) fn known_calls(&self, key: &MemoryKey) -> Result<Vec<KnownCall>, LogError> {
         let dir = self.entries_dir();
-        let entries = ClaimsDir::open(dir).map_err(|error| entries_error(dir, error))?;
+        let entries = ClaimsDir::open(dir).map_err(LogError::io(dir, "read"))?;
         match &self.place {
             RememberedIn::State { .. } => match entries {
                 Some(entries) => self.calls_of_entries(&entries, key),
@@ -273,7 +273,7 @@ impl MemoryStore {
         entries: &ClaimsDir,
         key: &MemoryKey,
     ) -> Result<Vec<KnownCall>, LogError> {
-        let fail = |error| entries_error(entries.path(), error);
+        let fail = LogError::io(entries.path(), "read");
         let mut found = Vec::new();
         for instance in 1.. {
             match read_call(entries, key, instance).map_err(fail)? {
@@ -321,7 +321,7 @@ impl MemoryStore {
             // The log is gone, or was replaced just now.
             let now = entries
                 .read_claim(name)
-                .map_err(|error| entries_error(entries.path(), error))?;
+                .map_err(LogError::io(entries.path(), "read"))?;
             if now.as_ref() != Some(claim) {
                 break;
             }
@@ -466,18 +466,13 @@ impl MemoryStore {
 
     /// Blocks until what another run's log says survives a power loss. Nobody may read it before.
     pub(crate) fn sync_log(&self, log: &str) -> Result<(), LogError> {
-        let synced = self.with_index(log, |index| {
-            let synced = index
+        self.with_index(log, |index| {
+            index
                 .file()
                 .sync_data()
-                .and_then(|()| sync_parent(index.path()));
-            synced.map_err(|source| LogError::Io {
-                path: index.path().to_owned(),
-                action: "synced",
-                source,
-            })
+                .and_then(|()| sync_parent(index.path()))
+                .map_err(LogError::io(index.path(), "synced"))
         })?;
-        let _ = synced;
         Ok(())
     }
 }
@@ -490,11 +485,7 @@ fn lock_state(file: &File, path: &Path) -> Result<LogAccess, LogError> {
             Ok(LogAccess::Free)
         }
         Err(TryLockError::WouldBlock) => Ok(LogAccess::Held),
-        Err(TryLockError::Error(source)) => Err(LogError::Io {
-            path: path.to_owned(),
-            action: "locked",
-            source,
-        }),
+        Err(TryLockError::Error(source)) => Err(LogError::io(path, "locked")(source)),
     }
 }
 

@@ -41,11 +41,7 @@ impl LockedLog {
     /// The file can't be a log, is in use, is damaged, or is newer than this toolq. It is left unchanged.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let file = sessions::open_and_lock(path)?;
-        let read_error = |source| LogError::Io {
-            path: path.to_owned(),
-            action: "read",
-            source,
-        };
+        let read_error = LogError::io(path, "read");
         let mut index = LogIndex::from_file(path, file.try_clone().map_err(read_error)?)?;
         let torn_end = index.read_to_end()?.map(TornEnd::from_corruption);
         let torn_end = torn_end
@@ -115,11 +111,7 @@ impl LockedLog {
     ) -> Result<SessionLog, LogError> {
         let path = self.path.clone();
         self.begin(header, memory, mask, clock)
-            .map_err(|source| LogError::Io {
-                path,
-                action: "written",
-                source,
-            })
+            .map_err(LogError::io(&path, "written"))
     }
 
     /// Sets a torn end aside, appends how a call was settled, whose `tool_call` is `record`, and waits until that is durable.
@@ -142,11 +134,7 @@ impl LockedLog {
             journal.write()?;
             journal.sync().map_err(io::Error::other)
         };
-        append().map_err(|source| LogError::Io {
-            path: path.clone(),
-            action: "written",
-            source,
-        })
+        append().map_err(LogError::io(&path, "written"))
     }
 
     fn begin(

@@ -246,11 +246,7 @@ fn end_start(open: &mut HashSet<Uuid>, record: &Record) -> bool {
 /// # Errors
 /// The log is damaged, has a newer format, or is still being written, so that it doesn't show yet what will run.
 pub fn verify_log(path: &Path, file: File) -> Result<Option<Corruption>, LogError> {
-    let read_error = |source| LogError::Io {
-        path: path.to_owned(),
-        action: "read",
-        source,
-    };
+    let read_error = LogError::io(path, "read");
     // A writer's lock belongs to its own file description, so it conflicts with ours. Piped input has no writer.
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map_err(read_error)?,
