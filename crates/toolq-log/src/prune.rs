@@ -18,7 +18,7 @@ use crate::read::{Corruption, RecordReader};
 use crate::records::blob_dir_for;
 use crate::records::record::write_sealed_line;
 use crate::records::{
-    BlobError, CallEndRecord, CallRecord, Record, RecordHeader, RecordKind, ServerEndRecord,
+    BlobError, CallEndRecord, CallRecord, NewRecord, Record, RecordKind, ServerEndRecord,
     StartRecord, is_file_extension, is_sha256_hex, open_regular_file, read_error_text,
 };
 use crate::session_files::{BlobDir, SessionFiles, modified_ms};
@@ -204,15 +204,17 @@ impl Needs {
             if !self.needs(&record) {
                 continue;
             }
-            let header = RecordHeader {
+            let (content, metadata) = left_of(&record)?;
+            let left = NewRecord {
                 seq,
                 id: record.id,
                 parent: record.parent,
                 timestamp: record.timestamp,
-                kind: &record.kind,
+                kind: record.kind,
+                content,
+                metadata,
             };
-            let (content, metadata) = left_of(&record)?;
-            write_sealed_line(&mut line, &header, &content, &metadata)?;
+            write_sealed_line(&mut line, &left)?;
             lines.extend_from_slice(&line);
             seq += 1;
         }

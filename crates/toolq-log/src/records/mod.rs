@@ -29,7 +29,7 @@ pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, P
 pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;
 pub use record::{FormatVersion, ListRecord, Record, RecordKind};
-pub(crate) use record::{RecordHeader, parse_next_record, recorded_text, sha256_hex};
+pub(crate) use record::{NewRecord, parse_next_record, recorded_text, sha256_hex};
 pub use schema::log_schema;
 pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{

@@ -12,7 +12,7 @@ use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
 use crate::records::blob_dir_for;
-use crate::records::{RecordHeader, RecordKind, StoredBlob, record};
+use crate::records::{NewRecord, RecordKind, StoredBlob, record};
 use crate::write::keeper::{Job, Keeper};
 use crate::write::log_file::{BlobStore, LogFile, Storage};
 use toolq_core::os::Clock;
@@ -47,17 +47,6 @@ struct Lines {
     line: Vec<u8>,
     /// Complete lines that haven't been written yet.
     pending: Vec<u8>,
-}
-
-/// A record, before it has its place in the file.
-#[derive(Debug)]
-pub(crate) struct NewRecord<C, M> {
-    pub(crate) kind: RecordKind,
-    pub(crate) id: Uuid,
-    pub(crate) parent: Option<Uuid>,
-    pub(crate) timestamp: u64,
-    pub(crate) content: C,
-    pub(crate) metadata: M,
 }
 
 /// A record on its way to the keeper.
@@ -143,15 +132,16 @@ impl Journal {
     ) -> io::Result<(Uuid, Place)> {
         let timestamp = self.now_ms();
         let id = generate_id(timestamp)?;
-        let record = NewRecord {
-            kind,
+        let mut record = NewRecord {
+            seq: 0,
             id,
             parent,
             timestamp,
+            kind,
             content,
             metadata,
         };
-        if !detour && let Some(offset) = self.shared.lines().append(&record, false)? {
+        if !detour && let Some(offset) = self.shared.lines().append(&mut record, false)? {
             return Ok((id, Place::At(offset)));
         }
         self.send(Job::Append(Box::new(record.detach()?)));
@@ -244,13 +234,14 @@ impl SharedJournal {
     }
 
     /// Appends a record and writes it. Returns its offset.
-    pub(crate) fn append_detached(&self, record: &DetachedRecord) -> io::Result<u64> {
-        let appended = self.lines().append(record, false)?;
+    pub(crate) fn append_detached(&self, mut record: DetachedRecord) -> io::Result<u64> {
+        let appended = self.lines().append(&mut record, false)?;
         let offset = if let Some(offset) = appended {
             offset
         } else {
-            let stored = self.store_blob(&record.content)?;
-            let offset = self.lines().append(&record.with_content(&stored), true)?;
+            let content = to_raw_value(&self.store_blob(&record.content)?)?;
+            let mut reference = DetachedRecord { content, ..record };
+            let offset = self.lines().append(&mut reference, true)?;
             offset.ok_or_else(|| io::Error::other("the metadata of a record is too large"))?
         };
         self.lines().write_pending()?;
@@ -270,17 +261,11 @@ impl Lines {
     /// it would be mistaken for a reference to one, unless it `is_reference`.
     fn append<C: Serialize, M: Serialize>(
         &mut self,
-        record: &NewRecord<C, M>,
+        record: &mut NewRecord<C, M>,
         is_reference: bool,
     ) -> io::Result<Option<u64>> {
-        let header = RecordHeader {
-            seq: self.seq,
-            id: record.id,
-            parent: record.parent,
-            timestamp: record.timestamp,
-            kind: &record.kind,
-        };
-        record::write_sealed_line(&mut self.line, &header, &record.content, &record.metadata)?;
+        record.seq = self.seq;
+        record::write_sealed_line(&mut self.line, record)?;
         let is_too_large = self.line.len() > MAX_RECORD_BYTES;
         let looks_like_reference = || memchr::memmem::find(&self.line, BLOB_REF_CONTENT).is_some();
         if is_too_large || !is_reference && looks_like_reference() {
@@ -310,29 +295,14 @@ const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
 impl<C: Serialize, M: Serialize> NewRecord<&C, &M> {
     fn detach(self) -> io::Result<DetachedRecord> {
         Ok(NewRecord {
-            kind: self.kind,
+            seq: self.seq,
             id: self.id,
             parent: self.parent,
             timestamp: self.timestamp,
+            kind: self.kind,
             content: to_raw_value(self.content)?,
             metadata: to_raw_value(self.metadata)?,
         })
-    }
-}
-
-impl DetachedRecord {
-    fn with_content<'r>(
-        &'r self,
-        content: &'r StoredBlob,
-    ) -> NewRecord<&'r StoredBlob, &'r RawValue> {
-        NewRecord {
-            kind: self.kind.clone(),
-            id: self.id,
-            parent: self.parent,
-            timestamp: self.timestamp,
-            content,
-            metadata: &self.metadata,
-        }
     }
 }
 
