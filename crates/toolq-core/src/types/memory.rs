@@ -42,7 +42,10 @@ pub trait CallHistory: Debug + Send + Sync {
 }
 
 /// The history of calls for who makes some: it is added to.
-pub trait CallMemory: CallHistory {
+pub trait CallMemory: Debug + Send + Sync {
+    /// Returns what says whether a call has run before.
+    fn history(&self) -> &dyn CallHistory;
+
     /// Makes what was recorded so far durable, and claims calls whose starts were recorded. Returns at once.
     fn commit(&self, commit: Commit, done: CommitDone);
 

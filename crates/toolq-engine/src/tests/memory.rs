@@ -102,6 +102,10 @@ impl CallHistory for ScriptedMemory {
 }
 
 impl CallMemory for ScriptedMemory {
+    fn history(&self) -> &dyn CallHistory {
+        self
+    }
+
     fn commit(&self, commit: Commit, done: CommitDone) {
         let mut claimed = self.claimed.lock().unwrap();
         let mut ours = Vec::new();

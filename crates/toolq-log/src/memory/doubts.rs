@@ -134,7 +134,7 @@ pub fn settle_call(
     });
     match settled.map_err(LogError::io(dir, "written"))? {
         Made::New => {
-            if store.is_at_hand() {
+            if store.is_own_log() {
                 // The entry decides. The record tells those who read only the log, so it may be missing.
                 let _ = append_settlement(&call, &call.log, settlement, Clock::system());
             }
@@ -180,7 +180,7 @@ fn find_call(
 ) -> Result<(MemoryStore, CallInDoubt), SettleError> {
     let log = logs.first().map_or(Path::new(""), PathBuf::as_path);
     let store = MemoryStore::for_people(place.clone(), log);
-    if store.is_at_hand() {
+    if store.is_own_log() {
         // A log that is the memory has to be there, and whole.
         let read = store.with_index(store.own_log(), |index| index.update().map(drop))?;
         read.ok_or_else(|| LogError::NotFound(log.to_owned()))?;

@@ -2,64 +2,21 @@
 
 use std::fmt;
 
-use crate::memory::{Claim, EntryName, Identity, Remembered, RememberedIn, Settlement};
+use crate::memory::{Claim, EntryName, RememberedIn, Settlement};
 use crate::records::{RecordKind, ResolveRecord, recorded_text};
 use crate::write::journal::Place;
 use crate::write::keeper::Job;
 use crate::write::session_log::{OpenCall, Recorder, SessionLog};
 use toolq_core::types::{
-    CallClaim, CallHistory, CallKey, CallMemory, CallRef, Commit, CommitDone, EarlierRun,
-    EmitError, RecalledCall, Recollection, RestoredResult,
+    CallClaim, CallHistory, CallKey, CallMemory, CallRef, Commit, CommitDone, EmitError,
+    RecalledCall, RestoredResult,
 };
 
-impl CallHistory for SessionLog {
-    fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
-        let Some((identity, now)) = self.identify(request) else {
-            return Ok(Recollection::FORGETTABLE);
-        };
-        let recalled = self.memory().recall(request, &identity, self.mask(), now);
-        recalled.map_err(|error| error.of_memory())
-    }
-
-    fn find_run(&self, request: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
-        let Some((identity, now)) = self.identify(request) else {
-            return Ok(None);
-        };
-        let found = self.memory().find_run(request, &identity, self.mask(), now);
-        found.map_err(|error| error.of_memory())
-    }
-
-    fn recall_read(
-        &self,
-        request: &RecalledCall<'_>,
-        run: Option<&EarlierRun>,
-    ) -> Result<Option<RestoredResult>, EmitError> {
-        if self.memory().runs_again(&request.call.id) {
-            return Ok(None);
-        }
-        let Some((identity, _)) = self.identify(request) else {
-            return Ok(None);
-        };
-        let recalled =
-            self.memory()
-                .recall_read(&CallRef::new(request.call, None).key(), &identity, run);
-        recalled.map_err(|error| error.of_memory())
-    }
-
-    fn resumes_reads(&self) -> bool {
-        self.memory().unfinished_session().is_some()
-    }
-
-    fn remembers_ids(&self) -> bool {
-        self.memory().usage.remembered == Remembered::ById
-    }
-
-    fn is_at_hand(&self) -> bool {
-        self.memory().is_at_hand()
-    }
-}
-
 impl CallMemory for SessionLog {
+    fn history(&self) -> &dyn CallHistory {
+        self.memory()
+    }
+
     fn commit(&self, commit: Commit, done: CommitDone) {
         let done = self.taking(&commit, done);
         let recorder = self.recorder();
@@ -105,7 +62,7 @@ impl CallMemory for SessionLog {
             note: None,
             timestamp: self.recorder().journal.now_ms(),
         };
-        if self.is_at_hand() {
+        if self.memory().is_own_log() {
             return self.record_settlement(call, &name, &settlement);
         }
         self.memory()
@@ -114,10 +71,7 @@ impl CallMemory for SessionLog {
     }
 
     fn ask(&self, request: &RecalledCall<'_>) -> Result<(), EmitError> {
-        let Some((identity, now)) = self.identify(request) else {
-            return Ok(());
-        };
-        let question = self.memory().question(&identity, request, self.mask(), now);
+        let question = self.memory().question(request);
         let Some((name, question)) = question.map_err(|error| error.of_memory())? else {
             return Ok(());
         };
@@ -140,18 +94,6 @@ impl fmt::Debug for SessionLog {
 }
 
 impl SessionLog {
-    /// Returns what names a call, and the time in milliseconds since 1970.
-    fn identify(&self, request: &RecalledCall<'_>) -> Option<(Identity, u64)> {
-        let recorder = self.recorder();
-        let RecalledCall {
-            call,
-            accepted,
-            origin,
-        } = *request;
-        let identity = recorder.identify(self.memory(), call, accepted, origin)?;
-        Some((identity, recorder.journal.now_ms()))
-    }
-
     /// Notes which calls this session has made once they are claimed, before `done` is called.
     fn taking(&self, commit: &Commit, done: CommitDone) -> CommitDone {
         if commit.claims.is_empty() {

@@ -16,7 +16,7 @@ use crate::records::{
 use crate::write::session_log::{OpenCall, Recorder};
 use toolq_core::types::{
     AcceptedCall, Approval, CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    MaskedText, Outcome, ProbeFinding, TurnOrigin,
+    MaskedText, Outcome, ProbeFinding, RecalledCall, TurnOrigin,
 };
 
 /// How many calls are remembered whose results may come late.
@@ -37,7 +37,11 @@ impl Recorder {
             Some(turn) => (Some(turn.record_id), turn.origin.clone(), turn.detour),
             None => (None, TurnOrigin::default(), false),
         };
-        let identity = self.identify(memory, &checked.call, checked.verdict.accepted(), &origin);
+        let identity = memory.identify(&RecalledCall {
+            call: &checked.call,
+            accepted: checked.verdict.accepted(),
+            origin: &origin,
+        });
         let content = CallContent::new(checked, &self.mask);
         let input_before = CallContent::input_before_coercion(checked, &self.mask);
         let input_before = input_before
@@ -53,7 +57,6 @@ impl Recorder {
             record_id,
             place,
             start: None,
-            claim: None,
             identity,
             failed_attempt: None,
         };
@@ -74,6 +77,7 @@ impl Recorder {
 
     pub(crate) fn record_result(
         &mut self,
+        memory: &MemoryStore,
         call: &CallRef,
         outcome: &Outcome,
         answer: &CallAnswer,
@@ -93,6 +97,7 @@ impl Recorder {
         self.journal
             .append(kind, record, (&content, &fields), detour)?;
         self.note_given_up(call, open.record_id, outcome, stats.attempts);
+        memory.end_agent(call);
         if stats.agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns
@@ -156,6 +161,7 @@ impl Recorder {
 
     pub(crate) fn record_start(
         &mut self,
+        memory: &MemoryStore,
         call: &CallRef,
         accepted: &AcceptedCall,
         start: AttemptStart<'_>,
@@ -168,7 +174,10 @@ impl Recorder {
             self.journal
                 .append(RecordKind::ToolStart, parent, (&(), &fields), detour)?;
         if let Some(open) = self.open_calls.get_mut(&call.key()) {
-            (open.start, open.claim) = (Some(place), start.claim.cloned());
+            open.start = Some(place);
+        }
+        if let Some(claim) = start.claim.filter(|_| fields.agent.is_some()) {
+            memory.begin_agent(call, &claim.idempotency_key);
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ impl Recorder {
                     claim: *claim,
                     waited: *waited,
                 };
-                self.record_start(call, accepted, start)?;
+                self.record_start(memory, call, accepted, start)?;
             }
             Event::Retrying {
                 call,
@@ -98,7 +98,7 @@ impl Recorder {
                     attempts: *attempts,
                     agent_usage: *agent_usage,
                 };
-                self.record_result(call, outcome, answer, stats)?;
+                self.record_result(memory, call, outcome, answer, stats)?;
             }
             Event::AgentMessage {
                 call,

@@ -111,6 +111,10 @@ impl Journal {
         self.shared.blob_store.dir()
     }
 
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
     /// Returns the current time in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         self.shared.clock.now_ms()

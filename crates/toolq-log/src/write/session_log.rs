@@ -18,8 +18,7 @@ use crate::records::{
 use crate::write::journal::{Journal, Place};
 use redact::Mask;
 use toolq_core::types::{
-    AcceptedCall, Call, CallClaim, CallKey, CallRef, ContextDigest, DescribeResult, EmitError,
-    MaskedJson, Outcome, Tool, ToolsChange, TurnOrigin,
+    CallKey, CallRef, DescribeResult, EmitError, MaskedJson, Outcome, Tool, ToolsChange, TurnOrigin,
 };
 
 /// The log of one session, and the memory that it belongs to. When [`EventSink::emit`] returns, the records of the events are in
@@ -32,7 +31,6 @@ pub struct SessionLog(Arc<OpenLog>);
 struct OpenLog {
     recorder: Mutex<Recorder>,
     memory: MemoryStore,
-    mask: Arc<Mask>,
     path: PathBuf,
     blob_dir: PathBuf,
     session_id: Uuid,
@@ -80,8 +78,6 @@ pub(crate) struct OpenCall {
     pub(crate) place: Place,
     /// Its last `tool_start` record.
     pub(crate) start: Option<Place>,
-    /// What stands for it in the memory, once it has started.
-    pub(crate) claim: Option<CallClaim>,
     /// What names it in the memory.
     pub(crate) identity: Option<Identity>,
     /// The last failed attempt, which goes into the record of the next start.
@@ -104,7 +100,7 @@ impl SessionLog {
     pub(crate) fn begin(
         journal: Journal,
         header: &SessionHeader,
-        (place, usage): (RememberedIn, MemoryUse),
+        memory: (RememberedIn, MemoryUse),
         mask: Arc<Mask>,
         index: LogIndex,
     ) -> io::Result<Self> {
@@ -114,6 +110,7 @@ impl SessionLog {
         journal.write()?;
         let (path, blob_dir) = (journal.path().to_owned(), journal.blob_dir().to_owned());
         let root = PathBuf::from(&header.root);
+        let clock = journal.clock().clone();
         let recorder = Recorder {
             journal,
             mask: Arc::clone(&mask),
@@ -129,8 +126,7 @@ impl SessionLog {
         };
         Ok(Self(Arc::new(OpenLog {
             recorder: Mutex::new(recorder),
-            memory: MemoryStore::new(place, usage, root, &path, session_id, index),
-            mask,
+            memory: MemoryStore::new(memory, root, (mask, clock), &path, session_id, index),
             path,
             blob_dir,
             session_id,
@@ -160,7 +156,7 @@ impl SessionLog {
     }
 
     pub(crate) fn mask(&self) -> &Arc<Mask> {
-        &self.0.mask
+        &self.0.memory.mask
     }
 
     /// Writes the `session_end` record, and waits until everything is durable.
@@ -249,40 +245,6 @@ impl SessionLog {
     /// Returns the error after which the log accepts no more records, if there was one.
     pub fn write_error(&self) -> Option<EmitError> {
         self.recorder().journal.failure().cloned()
-    }
-}
-
-impl Recorder {
-    /// Returns what names a call in the memory, if anything does. The calls of an agent stand where the agent's call stands.
-    pub(crate) fn identify(
-        &self,
-        memory: &MemoryStore,
-        call: &Call,
-        accepted: Option<&AcceptedCall>,
-        origin: &TurnOrigin,
-    ) -> Option<Identity> {
-        let before = call
-            .parent
-            .as_ref()
-            .map(|agent| self.place_of_agent(agent, call.turn));
-        Identity::of(
-            call,
-            accepted,
-            (&memory.root, origin),
-            before,
-            memory.usage.remembered,
-        )
-    }
-
-    fn place_of_agent(&self, agent: &CallRef, turn: usize) -> ContextDigest {
-        let open = self.open_calls.get(&agent.key());
-        let turn = turn.to_le_bytes();
-        if let Some(claim) = open.and_then(|open| open.claim.as_ref()) {
-            // Whichever attempt it is, but not if the agent's call is repeated on purpose.
-            return ContextDigest::of(&[claim.idempotency_key.as_bytes(), &turn]);
-        }
-        let path = format!("{:?}", agent.path());
-        ContextDigest::of(&[self.session_id.as_bytes(), path.as_bytes(), &turn])
     }
 }
 
