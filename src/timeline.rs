@@ -7,9 +7,7 @@ use uuid::Uuid;
 use crate::log_view::{CostCollector, approval_label, end_label, end_summary};
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{OutcomeKind, Status, safety_text};
-use toolq_log::records::{
-    CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
-};
+use toolq_log::records::{CallContent, CallRecord, SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
 
 /// The calls of a log, and the runs that made them.
@@ -181,7 +179,6 @@ impl LogTimeline {
 fn read_content(json: &str) -> (Option<String>, String) {
     match serde_json::from_str::<CallContent<'_>>(json) {
         Ok(CallContent { name, input, .. }) => {
-            let input = input.as_ref().map(RecordedJson::as_raw);
             let input = input.map_or("null", |raw| raw.get());
             (Some(name.into_owned()), input.to_owned())
         }

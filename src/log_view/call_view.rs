@@ -11,7 +11,7 @@ use crate::log_view::table::{self, OutputPreview, TextLayout};
 use crate::output::kind_style;
 use toolq_core::text::{escape, format_bytes, format_duration};
 use toolq_core::types::OutcomeKind;
-use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord, RecordedJson};
+use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord};
 use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Indentation of the lines below a call's first line.
@@ -65,7 +65,6 @@ impl CallView {
         let (name, input) = match content {
             Ok(json) => match serde_json::from_str::<CallContent<'_>>(json) {
                 Ok(CallContent { name, input, .. }) => {
-                    let input = input.as_ref().map(RecordedJson::as_raw);
                     (name.into_owned(), table::json_preview(input, layout))
                 }
                 Err(error) => (String::new(), format!("({error})")),

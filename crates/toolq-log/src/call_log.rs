@@ -10,7 +10,7 @@ use crate::read::Corruption;
 use crate::records::{
     ApprovalRecord, CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord,
 };
-use toolq_core::types::{Effect, OutcomeKind, ProbeFinding};
+use toolq_core::types::{Effect, OutcomeKind};
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -138,9 +138,7 @@ impl CallLog {
             }
             CallEvent::InDoubt(_) => LoggedCallState::InDoubt,
             // `not_done` counts even if no start follows it. After `done`, the result of the call is recorded next.
-            CallEvent::Probed(probe)
-                if self.is_resolvable() && probe.finding == Some(ProbeFinding::NotDone) =>
-            {
+            CallEvent::Probed(probe) if self.is_resolvable() && probe.says_not_done() => {
                 LoggedCallState::NotDone
             }
             CallEvent::Resolved(resolve) if self.is_resolvable() => {

@@ -192,9 +192,9 @@ fn find_call(
     let mut refusal = None;
     let mut in_doubt = Vec::new();
     for (key, call) in &candidates {
-        match settleable(call) {
+        match settleable(call, id) {
             Ok(()) => in_doubt.push(store.describe(key, call)),
-            Err(why) => refusal = Some(why(id.to_owned())),
+            Err(why) => refusal = Some(why),
         }
     }
     in_doubt.sort_by_key(|call| call.started_ms);
@@ -219,15 +219,16 @@ fn is_in_doubt(call: &KnownCall) -> bool {
 }
 
 /// Without a settlement, a call that timed out may run again where its tool is `once`, so people may settle it.
-fn settleable(call: &KnownCall) -> Result<(), Box<dyn Fn(String) -> SettleError + '_>> {
+fn settleable(call: &KnownCall, id: &str) -> Result<(), SettleError> {
+    let id = id.to_owned();
     match (decision_about(call, true), &call.settlement) {
-        (_, Some(settlement)) => Err(Box::new(|id| SettleError::Settled {
+        (_, Some(settlement)) => Err(SettleError::Settled {
             id,
             earlier: Box::new(settlement.clone()),
-        })),
+        }),
         (Decision::InDoubt, None) => Ok(()),
-        (Decision::Wait | Decision::IsRunning, None) => Err(Box::new(SettleError::Running)),
-        _ => Err(Box::new(SettleError::NotInDoubt)),
+        (Decision::Wait | Decision::IsRunning, None) => Err(SettleError::Running(id)),
+        _ => Err(SettleError::NotInDoubt(id)),
     }
 }
 

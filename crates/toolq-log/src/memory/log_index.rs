@@ -219,7 +219,7 @@ impl LogIndex {
         Some(AskedCall {
             tool_use_id: call.tool_use_id.into_owned(),
             tool: call.tool_name.into_owned(),
-            input: input.map(|input| input.as_raw().get().to_owned()),
+            input: input.map(|input| input.get().to_owned()),
             timestamp: record.timestamp,
         })
     }
@@ -229,7 +229,7 @@ impl LogIndex {
         let record = RecordReader::read_again(&self.file, extent).ok()?;
         let json = record.content.load(&self.path).ok()?;
         let content: CallContent<'_> = serde_json::from_str(json.get()).ok()?;
-        content.input.map(|input| input.as_raw().get().to_owned())
+        content.input.map(|input| input.get().to_owned())
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use blob::{
 };
 pub use blob::{RecordContent, StoredBlob, blob_dir_for};
 pub(crate) use call::AttemptStart;
-pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};
+pub use call::{CallContent, CallRecord, FailedAttempt, StartRecord};
 pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, ProcessExit};
 pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;

@@ -12,6 +12,7 @@ use crate::records::{
     ServerEndRecord, ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob,
     ToolsChangeRecord, TurnRecord,
 };
+use toolq_core::types::MaskedJson;
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
 pub fn log_schema() -> Value {
@@ -75,7 +76,7 @@ fn type_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Value {
 /// Returns the schema of the content of a record, which is stored in a file if it is large.
 fn content_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Schema {
     let content = match kind {
-        RecordKind::ToolCall => CallContent::json_schema(types),
+        RecordKind::ToolCall => CallContent::<MaskedJson<'_>>::json_schema(types),
         RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
             json_schema!({
                 "description": "What the model reads: text, or an array of content blocks. It reads those of types that only MCP has as text.",

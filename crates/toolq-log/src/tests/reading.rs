@@ -86,7 +86,7 @@ fn metadata_fits_its_type() {
                 assert_eq!(call.tool_use_id, format!("toolu_{}", call.position));
                 let content = record.content.load(Path::new("")).unwrap();
                 let content: CallContent<'_> = serde_json::from_str(content.get()).unwrap();
-                assert_eq!(content.input.unwrap().as_raw().get(), "{}");
+                assert_eq!(content.input.unwrap().get(), "{}");
             }
             RecordKind::ToolStart => {
                 let start: StartRecord<'_> = record.parse_metadata().unwrap();
