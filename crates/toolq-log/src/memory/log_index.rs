@@ -14,7 +14,7 @@ use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
 use crate::open::sessions;
-use crate::read::{Corruption, LineExtent, RecordReader};
+use crate::read::{Corruption, CorruptionKind, LineExtent, RecordReader};
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, FormatVersion, Record, RecordContent, RecordKind,
     ResolveRecord, SessionRecord, StartRecord, TurnRecord,
@@ -151,15 +151,18 @@ impl LogIndex {
         Ok(&self.calls)
     }
 
-    /// Reads what has been added. Returns what is wrong with its end, if that is torn.
+    /// Reads what has been added. Returns the size of its end in bytes, if that is torn.
     ///
     /// # Errors
     /// The log is damaged elsewhere.
-    pub(crate) fn read_to_end(&mut self) -> Result<Option<Corruption>, LogError> {
+    pub(crate) fn read_to_end(&mut self) -> Result<Option<u64>, LogError> {
         self.reader.continue_reading();
         while let Some(record) = self.reader.next_borrowed() {
             match record.and_then(|record| self.calls.apply(&record)) {
-                Err(corruption) if corruption.is_torn_end() => return Ok(Some(corruption)),
+                Err(Corruption {
+                    kind: CorruptionKind::Torn { bytes },
+                    ..
+                }) => return Ok(Some(bytes)),
                 applied => applied.map_err(|error| LogError::from_corruption(&self.path, error))?,
             }
         }

@@ -6,7 +6,7 @@ use crate::memory::{Claim, EntryName, RememberedIn, Settlement};
 use crate::records::{RecordKind, ResolveRecord, recorded_text};
 use crate::write::journal::Place;
 use crate::write::keeper::Job;
-use crate::write::session_log::{OpenCall, Recorder, SessionLog};
+use crate::write::session_log::{Recorder, SessionLog};
 use toolq_core::types::{
     CallClaim, CallHistory, CallKey, CallMemory, CallRef, Commit, CommitDone, EmitError,
     RecalledCall, RestoredResult,
@@ -127,13 +127,7 @@ impl SessionLog {
             let id = recorded_text(&call.tool_use_id, self.mask());
             let tool = recorded_text(&call.tool_name, self.mask());
             let fields = ResolveRecord::new((id, tool), name, settlement);
-            let content = &settlement.result;
-            let open = recorder.open_calls.get(&call.key());
-            let parent = open.map(|open| open.record_id);
-            let detour = open.is_some_and(OpenCall::takes_detour);
-            recorder
-                .journal
-                .append(RecordKind::Resolve, parent, (content, &fields), detour)?;
+            recorder.append_to_call(RecordKind::Resolve, call, (&settlement.result, &fields))?;
             recorder.journal.write()
         })?;
         recorder.journal.sync()

@@ -14,7 +14,7 @@ use crate::MAX_RECORD_BYTES;
 use crate::records::blob_dir_for;
 use crate::records::{NewRecord, RecordKind, StoredBlob, record};
 use crate::write::keeper::{Job, Keeper};
-use crate::write::log_file::{BlobStore, LogFile, Storage};
+use crate::write::log_file::{LogFile, Storage, store_blob};
 use toolq_core::os::Clock;
 use toolq_core::types::EmitError;
 
@@ -32,7 +32,8 @@ pub(crate) struct Journal {
 pub(crate) struct SharedJournal {
     path: PathBuf,
     clock: Clock,
-    blob_store: BlobStore,
+    /// The directory for content that is too large for a record.
+    blob_dir: PathBuf,
     storage: Arc<dyn Storage>,
     lines: Mutex<Lines>,
     failure: OnceLock<EmitError>,
@@ -73,7 +74,7 @@ impl Journal {
         clock: Clock,
     ) -> io::Result<Self> {
         let shared = Arc::new(SharedJournal {
-            blob_store: BlobStore::new(blob_dir_for(&path)),
+            blob_dir: blob_dir_for(&path),
             path,
             clock,
             lines: Mutex::new(Lines {
@@ -108,7 +109,7 @@ impl Journal {
 
     /// Returns the directory for content that is too large for a record.
     pub(crate) fn blob_dir(&self) -> &Path {
-        self.shared.blob_store.dir()
+        &self.shared.blob_dir
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -234,7 +235,7 @@ impl SharedJournal {
 
     /// Stores content in a file of its own.
     pub(crate) fn store_blob(&self, content: &RawValue) -> io::Result<StoredBlob> {
-        self.blob_store.store(content.get().as_bytes())
+        store_blob(&self.blob_dir, content.get().as_bytes())
     }
 
     /// Appends a record and writes it. Returns its offset.
