@@ -167,14 +167,14 @@ async fn run_to_exit(
             let termination = terminate(&mut child, tool.timeout.kill_grace, &attempt.control);
             streams.pump_until(termination).await;
         }
-        let leaves = spec.leftovers() == Leftovers::Allow;
+        let leaves = spec.leftovers == Leftovers::Allow;
         let is_waited_for = wait_result == WaitResult::Exited && !leaves;
         let limit = is_waited_for.then_some(tool.timeout.kill_grace);
         let was_printing = streams.drain(limit).await;
         if leaves {
             child.release(&streams.outputs()).await;
         }
-        let exit = child.close(spec.leftovers(), &attempt.control).await;
+        let exit = child.close(spec.leftovers, &attempt.control).await;
         (exit, was_printing)
     };
     // What the program printed is in its result even if its reaper doesn't respond.
@@ -191,7 +191,7 @@ async fn run_to_exit(
         (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
         (WaitResult::Canceled, _) => AttemptResult::canceled_while_running(streams.into_output()),
         (WaitResult::Exited, exit) => {
-            let mut outcome = outcome_of_exit(streams, exit, spec.success_codes(), tool);
+            let mut outcome = outcome_of_exit(streams, exit, spec.success_codes, tool);
             if let Some(captured) = outcome.captured_mut() {
                 captured.was_printing = was_printing;
             }

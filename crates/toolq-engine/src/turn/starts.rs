@@ -178,7 +178,7 @@ impl RunningTurn<'_> {
     /// Requests that the results which somebody waits for become durable. This isn't done as soon as a call ends, so that one sync
     /// also covers the start that usually follows.
     pub(super) fn sync_results(&mut self) {
-        if !self.queue.has_unrequested() {
+        if !self.queue.has_unrequested {
             return;
         }
         let Some(memory) = &self.engine.settings.memory else {

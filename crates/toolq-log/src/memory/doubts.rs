@@ -182,7 +182,7 @@ fn find_call(
     let store = MemoryStore::for_people(place.clone(), log);
     if store.is_own_log() {
         // A log that is the memory has to be there, and whole.
-        let read = store.with_index(store.own_log(), |index| index.update().map(drop))?;
+        let read = store.with_index(&store.own_log, |index| index.update().map(drop))?;
         read.ok_or_else(|| LogError::NotFound(log.to_owned()))?;
     }
     let mut candidates = store.calls_by_key(id)?;
@@ -306,7 +306,7 @@ impl MemoryStore {
         if let RememberedIn::Log { .. } = &self.place {
             let index =
                 |index: &mut crate::memory::LogIndex| Ok(index.update()?.keys_of(&|_| true));
-            let mut keys = self.with_index(self.own_log(), index)?.unwrap_or_default();
+            let mut keys = self.with_index(&self.own_log, index)?.unwrap_or_default();
             keys.retain(|key| key.to_string().starts_with(prefix));
             return Ok(keys);
         }

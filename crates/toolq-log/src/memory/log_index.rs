@@ -16,17 +16,17 @@ use crate::memory::identity::MemoryKey;
 use crate::open::sessions;
 use crate::read::{Corruption, CorruptionKind, LineExtent, RecordReader};
 use crate::records::{
-    CallContent, CallEndRecord, CallRecord, FormatVersion, Record, RecordContent, RecordKind,
-    ResolveRecord, SessionRecord, StartRecord, TurnRecord,
+    CallContent, CallEndRecord, CallRecord, Record, RecordContent, RecordKind, ResolveRecord,
+    SessionRecord, StartRecord, TurnRecord,
 };
 use toolq_core::types::{CallContext, ContextDigest, Effect, Reach, RestoredResult, ResultContent};
 
 /// A log, and what is known of its calls.
 pub(crate) struct LogIndex {
-    path: PathBuf,
-    file: File,
-    reader: RecordReader,
-    calls: CallFacts,
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) reader: RecordReader,
+    pub(crate) calls: CallFacts,
 }
 
 /// What is known of the calls of a log.
@@ -127,20 +127,6 @@ impl LogIndex {
         })
     }
 
-    /// Returns the open file.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns what is known of the calls, as far as the log was read.
-    pub(crate) fn calls(&self) -> &CallFacts {
-        &self.calls
-    }
-
     /// Reads what has been added, and returns what is known of the calls.
     ///
     /// # Errors
@@ -167,21 +153,6 @@ impl LogIndex {
             }
         }
         Ok(None)
-    }
-
-    /// Returns the number of records that were read.
-    pub(crate) fn record_count(&self) -> u64 {
-        self.reader.record_count()
-    }
-
-    /// Returns the size of the records that were read, in bytes.
-    pub(crate) fn offset(&self) -> u64 {
-        self.reader.offset()
-    }
-
-    /// Returns the newer format version of what was read, if a newer toolq wrote some of it.
-    pub(crate) fn newer_format(&self) -> Option<FormatVersion> {
-        self.reader.newer_format()
     }
 
     /// Reads the result of a call again. `None` if a file that holds it is gone.

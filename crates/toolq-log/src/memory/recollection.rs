@@ -150,7 +150,7 @@ impl MemoryStore {
     ) -> Result<Option<RestoredResult>, LogError> {
         let (log, session) = match (run, self.unfinished) {
             (Some(run), _) => (run.log.as_str(), run.session.clone()),
-            (None, Some(session)) => (self.own_log(), Some(session.to_string())),
+            (None, Some(session)) => (&*self.own_log, Some(session.to_string())),
             (None, None) => return Ok(None),
         };
         let call = CallRef::new(request.call, None).key();
@@ -241,7 +241,7 @@ impl MemoryStore {
             return Ok(None);
         }
         let question = Question {
-            log: self.own_log().to_owned(),
+            log: self.own_log.clone(),
             offset: 0,
             digest: approval_digest(accepted, &self.root),
             context: lookup.identity.context,

@@ -27,7 +27,7 @@ pub struct MemoryStore {
     pub(crate) mask: Arc<Mask>,
     pub(crate) clock: Clock,
     /// The name of the session's own log.
-    own_log: String,
+    pub(crate) own_log: String,
     own_path: PathBuf,
     /// `None` for people, who make no calls.
     session: Option<Uuid>,
@@ -66,7 +66,7 @@ impl MemoryStore {
             mask,
             clock,
             session: Some(session),
-            unfinished: own_index.calls().unfinished_session(),
+            unfinished: own_index.calls.unfinished_session(),
             logs: Mutex::new(HashMap::from([(log_name(own_path), own_index)])),
             ..Self::at(place, own_path.to_owned())
         }
@@ -317,7 +317,7 @@ impl MemoryStore {
             let access = if log == self.own_log {
                 LogAccess::Own
             } else {
-                lock_state(index.file(), index.path())?
+                lock_state(&index.file, &index.path)?
             };
             Ok((access, find(index.update()?)))
         })
@@ -332,9 +332,7 @@ impl MemoryStore {
         let path = self.log_path(log);
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that was pruned is another file.
-        let is_current = logs
-            .get(log)
-            .is_some_and(|index| is_at(index.file(), &path));
+        let is_current = logs.get(log).is_some_and(|index| is_at(&index.file, &path));
         if !is_current {
             logs.remove(log);
             match LogIndex::open(&path)? {
@@ -413,7 +411,7 @@ impl MemoryStore {
             Some(session) if facts.session == Some(session) => Ok(LogAccess::Own),
             Some(_) => Ok(LogAccess::Free),
             None => {
-                let state = |index: &mut LogIndex| lock_state(index.file(), index.path());
+                let state = |index: &mut LogIndex| lock_state(&index.file, &index.path);
                 Ok(self
                     .with_index(&self.own_log, state)?
                     .unwrap_or(LogAccess::Gone))
@@ -432,19 +430,14 @@ impl MemoryStore {
         }
     }
 
-    /// Returns the name of the session's own log.
-    pub(crate) fn own_log(&self) -> &str {
-        &self.own_log
-    }
-
     /// Blocks until what another run's log says survives a power loss. Nobody may read it before.
     pub(crate) fn sync_log(&self, log: &str) -> Result<(), LogError> {
         self.with_index(log, |index| {
             index
-                .file()
+                .file
                 .sync_data()
-                .and_then(|()| sync_parent(index.path()))
-                .map_err(LogError::io(index.path(), "synced"))
+                .and_then(|()| sync_parent(&index.path))
+                .map_err(LogError::io(&index.path, "synced"))
         })?;
         Ok(())
     }

@@ -46,11 +46,11 @@ impl LockedLog {
         let read_error = LogError::io(path, "read");
         let mut index = LogIndex::from_file(path, file.try_clone().map_err(read_error)?)?;
         let torn_end = index.read_to_end()?;
-        if let Some(FormatVersion { major, minor }) = index.newer_format() {
+        if let Some(FormatVersion { major, minor }) = index.reader.newer_format() {
             let path = path.to_owned();
             return Err(LogError::NewerFormat { path, major, minor });
         }
-        if index.record_count() > 0 {
+        if index.reader.record_count() > 0 {
             // What is in it may answer calls. The run that wrote it may not have come to sync it.
             file.sync_data().map_err(read_error)?;
         }
@@ -137,7 +137,7 @@ impl LockedLog {
         self,
         clock: Clock,
     ) -> io::Result<(Journal, Vec<RecoveredRecord>, LogIndex, OwnedFd)> {
-        let (seq, whole_bytes) = (self.index.record_count(), self.index.offset());
+        let (seq, whole_bytes) = (self.index.reader.record_count(), self.index.reader.offset());
         let (path, file, torn_end) = (self.path, self.locked_file, self.torn_end);
         let recovered = set_aside_torn_end(&path, &file, seq, whole_bytes, torn_end)?;
         let lock = file.try_clone()?.into();
@@ -158,7 +158,7 @@ impl LockedLog {
         clock: Clock,
     ) -> io::Result<SessionLog> {
         let (journal, recovered, index, lock) = self.continue_log(clock)?;
-        let is_new = index.record_count() == 0;
+        let is_new = index.reader.record_count() == 0;
         if !is_new {
             append_recovered_records(&journal, &recovered)?;
         }

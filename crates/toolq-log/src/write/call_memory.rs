@@ -32,7 +32,7 @@ impl CallMemory for SessionLog {
         if commit.claims.is_empty() {
             return recorder.sync_then(move |synced| done(synced.map(|()| Vec::new())));
         }
-        let log = self.memory().own_log();
+        let log = &self.memory().own_log;
         let wanted = commit
             .claims
             .iter()

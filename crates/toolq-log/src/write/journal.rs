@@ -222,7 +222,7 @@ impl SharedJournal {
 
     /// Returns the size of the whole records in bytes.
     pub(crate) fn whole_bytes(&self) -> u64 {
-        self.lines().file.whole_bytes()
+        self.lines().file.whole_bytes
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -279,7 +279,7 @@ impl Lines {
         if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
             self.write_pending()?;
         }
-        let offset = self.file.whole_bytes() + self.pending.len() as u64;
+        let offset = self.file.whole_bytes + self.pending.len() as u64;
         self.pending.extend_from_slice(&self.line);
         self.seq += 1;
         Ok(Some(offset))

@@ -14,7 +14,7 @@ use toolq_core::os::{create_private_dir, failpoint, failpoint_midway, sync_paren
 pub(crate) struct LogFile {
     storage: Arc<dyn Storage>,
     /// Size of the whole records in bytes.
-    whole_bytes: u64,
+    pub(crate) whole_bytes: u64,
 }
 
 impl LogFile {
@@ -24,11 +24,6 @@ impl LogFile {
             storage,
             whole_bytes,
         }
-    }
-
-    /// Returns the size of the whole records in bytes.
-    pub(crate) fn whole_bytes(&self) -> u64 {
-        self.whole_bytes
     }
 
     /// Appends whole lines with a single write, so that no reader sees part of them and a kill of this process leaves
