@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::{Attempt, AttemptResult, canceled};
-use crate::command::child::{ChildExit, ChildProcess, ProcessGroups};
+use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipes::{CommandStreams, ParentEnds};
 use crate::command::spec::CommandSpec;
+use crate::control::ProcessGroups;
 use crate::control::RunControl;
 use crate::output::{OutputCollector, TailCapture};
 use crate::reach::Reach;
@@ -39,7 +40,7 @@ pub(crate) struct CommandRunner {
 }
 
 impl CommandRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+    pub(crate) fn new(settings: &EngineSettings, groups: ProcessGroups) -> Self {
         let owner = ProcessIdentity::current().reaper_argument();
         let program = settings.supervisor_program.as_deref();
         let reaper_pools = program.and_then(|program| ReaperPools::new(program, &owner));
@@ -53,18 +54,8 @@ impl CommandRunner {
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
             reaper_pools,
-            groups: ProcessGroups::default(),
+            groups,
         }
-    }
-
-    /// Suspends all running programs.
-    pub(crate) fn suspend(&self) {
-        self.groups.suspend();
-    }
-
-    /// Resumes all programs.
-    pub(crate) fn resume(&self) {
-        self.groups.resume();
     }
 
     /// Stops the supervisors.
