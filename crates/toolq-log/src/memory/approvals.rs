@@ -112,7 +112,7 @@ pub fn decide_call(
         entries.sync()?;
         let number = match entries.read_question(&call.name, call.number)? {
             Some(question) if call.decision.is_some() => {
-                entries.ask_again(&call.name, &question)?
+                entries.ask(&call.name, &question, true)?
             }
             _ => call.number,
         };

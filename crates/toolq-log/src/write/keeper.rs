@@ -165,7 +165,9 @@ impl Keeper {
         // If this fails, nobody is asked, and the call waits as it would if nobody answered.
         if let Ok(claims) = self.open_claims(dir) {
             let question = Question { offset, ..question };
-            let _ = claims.ask(name, &question).and_then(|_| claims.sync());
+            let _ = claims
+                .ask(name, &question, false)
+                .and_then(|_| claims.sync());
         }
     }
 
