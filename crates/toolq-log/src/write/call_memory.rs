@@ -8,8 +8,8 @@ use crate::write::journal::Place;
 use crate::write::keeper::Job;
 use crate::write::session_log::{Recorder, SessionLog};
 use toolq_core::types::{
-    CallClaim, CallHistory, CallKey, CallMemory, CallRef, Commit, CommitDone, EmitError,
-    RecalledCall, RestoredResult,
+    CallClaim, CallHistory, CallKey, CallMemory, CallRef, CommitDone, EmitError, RecalledCall,
+    RestoredResult,
 };
 
 impl CallMemory for SessionLog {
@@ -17,24 +17,22 @@ impl CallMemory for SessionLog {
         self.memory()
     }
 
-    fn commit(&self, commit: Commit, done: CommitDone) {
-        let done = self.taking(&commit, done);
+    fn commit(&self, claims: Vec<(CallKey, CallClaim)>, done: CommitDone) {
+        let done = self.taking(&claims, done);
         let recorder = self.recorder();
         let RememberedIn::State { claims: dir, .. } = &self.memory().place else {
             // The lock of the log and its starts are the claims.
-            let claimed = commit
-                .claims
+            let claimed = claims
                 .iter()
                 .map(|(_, claim)| self.memory().claim_in_own_log(&claim.name));
             let are_ours: Vec<bool> = claimed.collect();
             return recorder.sync_then(move |synced| done(synced.map(|()| are_ours)));
         };
-        if commit.claims.is_empty() {
+        if claims.is_empty() {
             return recorder.sync_then(move |synced| done(synced.map(|()| Vec::new())));
         }
         let log = &self.memory().own_log;
-        let wanted = commit
-            .claims
+        let wanted = claims
             .iter()
             .map(|(call, claim)| recorder.entry_of(call, claim, log));
         match wanted.collect::<Option<Vec<_>>>() {
@@ -95,12 +93,12 @@ impl fmt::Debug for SessionLog {
 
 impl SessionLog {
     /// Notes which calls this session has made once they are claimed, before `done` is called.
-    fn taking(&self, commit: &Commit, done: CommitDone) -> CommitDone {
-        if commit.claims.is_empty() {
+    fn taking(&self, claims: &[(CallKey, CallClaim)], done: CommitDone) -> CommitDone {
+        if claims.is_empty() {
             return done;
         }
         let log = self.clone();
-        let claims = commit.claims.iter().map(|(call, claim)| {
+        let claims = claims.iter().map(|(call, claim)| {
             let (name, _) = EntryName::parse(&claim.name)?;
             Some((name, call.clone()))
         });
