@@ -79,23 +79,14 @@ impl CommandContext {
         self.load_tools_file().map(|(tools, _)| tools)
     }
 
-    /// Like [`load_tools`](Self::load_tools), for a command that runs calls. Warns if they can't because of the root.
+    /// Like [`load_tools`](Self::load_tools), for a command that runs calls. Warns if they can't because of the root. The value of
+    /// the variable `secret`, if one is named, is a secret, too.
     ///
     /// # Errors
     /// As [`load_tools`](Self::load_tools).
-    pub fn load_tools_to_run(&self) -> Result<ToolsConfig, CommandError> {
-        self.load_tools_to_run_with_secret(None)
-    }
-
-    /// Like [`load_tools_to_run`](Self::load_tools_to_run), but the value of one more variable is a secret.
-    ///
-    /// # Errors
-    /// As [`load_tools`](Self::load_tools).
-    pub fn load_tools_to_run_with_secret(
-        &self,
-        variable: Option<&str>,
-    ) -> Result<ToolsConfig, CommandError> {
-        let file = self.read_tools_file_with_secret(variable)?;
+    pub fn load_tools_to_run(&self, secret: Option<&str>) -> Result<ToolsConfig, CommandError> {
+        let lock = self.read_lock()?;
+        let file = self.read_locked_tools_file(LockUse::from(&lock), secret, None)?;
         let (tools, file) = self.require_tools(file, NOTHING_RAN)?;
         self.warn_about_root(&tools, &file);
         Ok(tools)
@@ -238,20 +229,7 @@ impl CommandContext {
     /// # Errors
     /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
     pub fn read_tools_file(&self) -> Result<LoadedToolsFile, CommandError> {
-        let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), None, None)
-    }
-
-    /// Like [`read_tools_file`](Self::read_tools_file), but the value of one more variable is a secret.
-    ///
-    /// # Errors
-    /// As [`read_tools_file`](Self::read_tools_file).
-    fn read_tools_file_with_secret(
-        &self,
-        variable: Option<&str>,
-    ) -> Result<LoadedToolsFile, CommandError> {
-        let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), variable, None)
+        self.read_tools_file_with_host(None)
     }
 
     /// Like [`read_tools_file`](Self::read_tools_file), with the tools that a host process announces. With these, tools.yaml

@@ -15,7 +15,7 @@ use toolq_core::os::Environment;
 use toolq_core::types::ToolsConfig;
 use toolq_engine::{ApprovalPrompt, BudgetLimits, EngineSettings, HostTools};
 use toolq_log::memory::{RememberedIn, RunAgain};
-use toolq_log::{LogError, SessionHeader, SessionLog};
+use toolq_log::{LogError, SessionLog};
 
 /// The settings of a session.
 #[derive(Debug, Clone)]
@@ -250,10 +250,5 @@ impl CallSetup {
             settings.memory = Some(Arc::new(log.clone()));
         }
         settings
-    }
-
-    /// Returns the header of a session with these tools, which come from the file at `tools_path`.
-    pub(crate) fn session_header(&self, tools_path: &Path) -> SessionHeader {
-        SessionHeader::new(tools_path, &self.tools, self.jobs)
     }
 }

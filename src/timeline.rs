@@ -7,10 +7,8 @@ use uuid::Uuid;
 use crate::log_view::{CostCollector, approval_label, end_label, end_summary};
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{OutcomeKind, Status, safety_text};
-use toolq_log::records::{
-    CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
-};
-use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
+use toolq_log::records::{CallContent, CallRecord, SessionEndRecord, SessionRecord, TurnRecord};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// The calls of a log, and the runs that made them.
 #[derive(Debug, Default)]
@@ -137,7 +135,6 @@ impl TimelineReader {
             attempts: Vec::new(),
             outcome: OutcomeKind::Unfinished,
             end: None,
-            log: CallLog::default(),
         });
         Ok(())
     }
@@ -181,7 +178,6 @@ impl LogTimeline {
 fn read_content(json: &str) -> (Option<String>, String) {
     match serde_json::from_str::<CallContent<'_>>(json) {
         Ok(CallContent { name, input, .. }) => {
-            let input = input.as_ref().map(RecordedJson::as_raw);
             let input = input.map_or("null", |raw| raw.get());
             (Some(name.into_owned()), input.to_owned())
         }
@@ -217,7 +213,6 @@ pub(crate) struct TimelineCall {
     pub(crate) attempts: Vec<TimelineAttempt>,
     pub(crate) outcome: OutcomeKind,
     pub(crate) end: Option<TimelineEnd>,
-    pub(super) log: CallLog,
 }
 
 /// An attempt at a call.
@@ -257,8 +252,6 @@ impl TimelineCall {
     /// Applies a record of the call. `output` is its content.
     pub(super) fn apply(&mut self, event: &CallEvent<'_>, place: RecordPlace, output: String) {
         let RecordPlace { line, at_ms } = place;
-        // `toolq log verify` is what reports a record that can't follow the others.
-        let _ = self.log.apply(event);
         match event {
             CallEvent::Started(start) => {
                 if let Some((last, failure)) = self.attempts.last_mut().zip(start.after.as_ref()) {
@@ -281,11 +274,13 @@ impl TimelineCall {
                     line,
                     at_ms: at_ms.max(self.requested_ms),
                     // The time until a person resolved the call isn't part of its duration.
-                    duration_ms: recorded_duration(event).or(before),
+                    duration_ms: event.end().map(|end| end.duration_ms).or(before),
                     label,
                     summary: end_summary(event),
                     output,
-                    status: status_of_end(event),
+                    status: event
+                        .end()
+                        .map_or(Status::Resolved, |end| end.status.clone()),
                 });
             }
             CallEvent::Approved(approval) => self.approval = Some(approval_label(approval)),
@@ -301,23 +296,5 @@ impl TimelineCall {
     /// Returns whether more than one attempt was started.
     pub(crate) fn was_retried(&self) -> bool {
         self.attempts.len() > 1
-    }
-}
-
-fn recorded_duration(event: &CallEvent<'_>) -> Option<u64> {
-    match event {
-        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-            Some(end.duration_ms)
-        }
-        _ => None,
-    }
-}
-
-fn status_of_end(event: &CallEvent<'_>) -> Status {
-    match event {
-        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-            end.status.clone()
-        }
-        _ => Status::Resolved,
     }
 }

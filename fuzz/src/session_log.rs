@@ -9,8 +9,8 @@ use redact::Mask;
 use tempfile::TempDir;
 use toolq_core::os::Clock;
 use toolq_core::types::{
-    CallHistory as _, CallMemory as _, CallRef, CheckedCall, Commit, Effect, Event, EventSink as _,
-    MemoryVerdict, Outcome, RecalledCall, ResultContent, Tool, TurnOrigin, Verdict,
+    CallMemory as _, CallRef, CheckedCall, Effect, Event, EventSink as _, MemoryVerdict, Outcome,
+    RecalledCall, ResultContent, Tool, TurnOrigin, Verdict,
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
 use toolq_log::{LockedLog, LogError, RecordReader, SequenceChecker, SessionHeader, SessionLog};
@@ -163,11 +163,8 @@ impl LogScript {
         };
         log.emit(&[started]).unwrap();
         let claims = claim.map(|claim| (call.key(), claim.clone()));
-        let commit = Commit {
-            claims: claims.into_iter().collect(),
-            syncs_log: true,
-        };
-        log.commit(commit, Box::new(|claimed| assert!(claimed.is_ok())));
+        let claims = claims.into_iter().collect();
+        log.commit(claims, Box::new(|claimed| assert!(claimed.is_ok())));
         self.note(ScriptedEventKind::Started(index));
         if finishes {
             let text = result_text(index);
@@ -192,7 +189,7 @@ impl LogScript {
             accepted: checked.verdict.accepted(),
             origin: &TurnOrigin::default(),
         };
-        let verdict = log.recall(&request).unwrap().verdict;
+        let verdict = log.history().recall(&request).unwrap().verdict;
         self.check_verdict(&verdict, index, log_bytes);
         verdict
     }

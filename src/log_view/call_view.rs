@@ -11,8 +11,8 @@ use crate::log_view::table::{self, OutputPreview, TextLayout};
 use crate::output::kind_style;
 use toolq_core::text::{escape, format_bytes, format_duration};
 use toolq_core::types::OutcomeKind;
-use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord, RecordedJson};
-use toolq_log::{CallEvent, CallLog, Corruption, Record};
+use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord};
+use toolq_log::{CallEvent, Corruption, Record};
 
 /// Indentation of the lines below a call's first line.
 const DETAIL_INDENT: usize = 7;
@@ -47,7 +47,7 @@ pub(crate) struct CallView {
     input: String,
     /// Who approved or denied it, and why.
     approval: Option<String>,
-    log: CallLog,
+    has_started: bool,
     end: Option<CallEndView>,
 }
 
@@ -65,7 +65,6 @@ impl CallView {
         let (name, input) = match content {
             Ok(json) => match serde_json::from_str::<CallContent<'_>>(json) {
                 Ok(CallContent { name, input, .. }) => {
-                    let input = input.as_ref().map(RecordedJson::as_raw);
                     (name.into_owned(), table::json_preview(input, layout))
                 }
                 Err(error) => (String::new(), format!("({error})")),
@@ -85,16 +84,15 @@ impl CallView {
             id: escape(&call.tool_use_id).into_owned(),
             input,
             approval: None,
-            log: CallLog::default(),
+            has_started: false,
             end: None,
         })
     }
 
     /// Applies a record of the call. `output` is its content, if that is shown.
     pub(super) fn apply(&mut self, event: &CallEvent<'_>, output: Option<OutputPreview>) {
-        // `toolq log verify` is what reports a record that can't follow the others.
-        let _ = self.log.apply(event);
         if let CallEvent::Started(start) = event {
+            self.has_started = true;
             (*start.tool_name).clone_into(&mut self.name);
         }
         if let CallEvent::Approved(approval) = event {
@@ -210,7 +208,7 @@ impl CallView {
     fn status_label(&self, layout: &TextLayout) -> String {
         match &self.end {
             Some(end) => layout.paint(&end.status, end.style),
-            None if self.log.attempts() > 0 => layout.paint("started, no result", "33"),
+            None if self.has_started => layout.paint("started, no result", "33"),
             None => layout.paint("not started, no result", "33"),
         }
     }
@@ -263,12 +261,7 @@ impl CallEndView {
         Some(Self {
             is_error: event.is_error(),
             status: end_label(event)?,
-            cause: match event {
-                CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-                    hidden_cause(end, &output)
-                }
-                _ => None,
-            },
+            cause: event.end().and_then(|end| hidden_cause(end, &output)),
             style,
             output,
         })
@@ -284,27 +277,24 @@ fn hidden_cause(end: &CallEndRecord<'_>, output: &OutputPreview) -> Option<Strin
 
 /// Formats how a call ended: `failed: exit 3, 12ms, 1.5 KiB, 2 attempts`. Returns `None` if the record doesn't end it.
 pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
-    match event {
-        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-            Some(end_parts(end, event.outcome_kind()).join(", "))
-        }
+    let parts = event
+        .end()
+        .map(|end| end_parts(end, event.outcome_kind()).join(", "));
+    parts.or_else(|| match event {
         CallEvent::Resolved(resolve) if resolve.done => Some("resolved".to_owned()),
         CallEvent::Resolved(_) => {
             Some("resolved: not done; it runs when it is asked for again".to_owned())
         }
-        CallEvent::Approved(_) | CallEvent::Started(_) | CallEvent::Probed(_) => None,
-    }
+        _ => None,
+    })
 }
 
 /// Formats how a call ended in a few words: `failed: exit 3`, `rejected: unknown tool`.
 pub(crate) fn end_summary(event: &CallEvent<'_>) -> String {
     let kind = event.outcome_kind();
-    match event {
-        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-            summary_of(end, kind)
-        }
-        _ => kind.label().to_owned(),
-    }
+    event
+        .end()
+        .map_or_else(|| kind.label().to_owned(), |end| summary_of(end, kind))
 }
 
 fn summary_of(end: &CallEndRecord<'_>, kind: OutcomeKind) -> String {

@@ -58,13 +58,13 @@ pub(crate) fn doubt_notices(
     let calls = calls_in_doubt(path, &place)?;
     let shown = calls.iter().take(MAX_LISTED_CALLS);
     let shown = shown.map(|call| {
-        DoubtNotice::new(&DoubtfulStart {
-            tool: &call.tool,
-            tool_use_id: &call.tool_use_id,
-            input: call.input.as_deref(),
-            started_ms: call.started_ms,
-            settled_by: Some((&call.settle_id, named_log(path, &place))),
-        })
+        let words = [
+            &*call.tool,
+            &call.tool_use_id,
+            call.input.as_deref().unwrap_or_default(),
+        ];
+        let settled_by = (&*call.settle_id, named_log(path, &place));
+        DoubtNotice::new(words, call.started_ms, Some(settled_by))
     });
     let mut notices: Vec<DoubtNotice> = shown.collect();
     let more = calls.len().saturating_sub(MAX_LISTED_CALLS);
@@ -79,24 +79,18 @@ fn named_log<'p>(path: &'p Path, place: &RememberedIn) -> Option<&'p Path> {
     matches!(place, RememberedIn::Log { .. }).then_some(path)
 }
 
-/// A call in doubt.
-struct DoubtfulStart<'a> {
-    tool: &'a str,
-    tool_use_id: &'a str,
-    input: Option<&'a str>,
-    started_ms: Option<u64>,
-    /// What settles it, with the log that commands have to name. `None` if nothing remembers the call.
-    settled_by: Option<(&'a str, Option<&'a Path>)>,
-}
+/// What settles a call, with the log that commands have to name.
+type SettledBy<'a> = (&'a str, Option<&'a Path>);
 
 impl DoubtNotice {
-    fn new(start: &DoubtfulStart<'_>) -> Self {
+    /// `words` name the call, which nothing settles if nothing remembers it.
+    fn new(words: [&str; 3], started_ms: Option<u64>, settled_by: Option<SettledBy<'_>>) -> Self {
         let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
-        let words = [Some(start.tool), Some(start.tool_use_id), start.input];
-        let words: Vec<String> = words.into_iter().flatten().map(shorten).collect();
-        let started = start.started_ms.map(format_time);
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        let words: Vec<String> = words.map(shorten).collect();
+        let started = started_ms.map(format_time);
         let started = started.map_or_else(String::new, |time| format!(", started {time}"));
-        let command = start.settled_by.map(|(id, log)| {
+        let command = settled_by.map(|(id, log)| {
             let log = log.map(|log| format!(" {}", quote_path_for_shell(log)));
             let id = quote_for_shell(id);
             format!("toolq log resolve {id}{}", log.unwrap_or_default())
@@ -156,13 +150,11 @@ impl DoubtCollector {
             _ => None,
         };
         let settle_id = earlier.map(|start| &*start.settle_id).or(settle_id);
-        self.notices.push(DoubtNotice::new(&DoubtfulStart {
-            tool,
-            tool_use_id,
-            input: None,
-            started_ms: earlier.and_then(|start| start.started_ms),
-            settled_by: settle_id.map(|id| (id, self.named_log.as_deref())),
-        }));
+        self.notices.push(DoubtNotice::new(
+            [tool, tool_use_id, ""],
+            earlier.and_then(|start| start.started_ms),
+            settle_id.map(|id| (id, self.named_log.as_deref())),
+        ));
     }
 
     /// Returns the notices about all calls.

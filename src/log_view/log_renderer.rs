@@ -385,9 +385,7 @@ impl LogRenderer {
         output: Option<OutputPreview>,
     ) -> Result<(), Corruption> {
         if let Some(event) = CallEvent::from_record(record)? {
-            if let CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) =
-                &event
-            {
+            if let Some(end) = event.end() {
                 self.outcomes.add(event.outcome_kind(), end.status.clone());
             }
             self.tree.apply(record.parent, &event, output);

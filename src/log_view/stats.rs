@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::log_view::table::{left_aligned, render_rows, right_aligned, row_name};
 use toolq_core::json::expect_json;
 use toolq_core::text::format_duration;
+use toolq_log::records::CallEndRecord;
 use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Counts the outcomes of calls by tool, over any number of logs. Keeps one number per call that ran.
@@ -25,21 +26,13 @@ pub struct StatsCollector {
 struct UnsettledCall {
     tool: Box<str>,
     log: CallLog,
-    outcome: OutcomeClass,
+    counted_as: CountedAs,
     /// Duration of a success or a failure, in milliseconds.
     duration_ms: Option<u64>,
 }
 
 /// The outcome of a call, as it is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutcomeClass {
-    Success,
-    Failure,
-    InDoubt,
-    Unfinished,
-    Skipped,
-    Rejected,
-}
+type CountedAs = fn(&mut OutcomeCounts) -> &mut u64;
 
 /// The calls of one tool.
 #[derive(Debug, Default)]
@@ -93,16 +86,16 @@ impl StatsCollector {
         let new_call = || UnsettledCall {
             tool: event.tool_name().into(),
             log: CallLog::default(),
-            outcome: OutcomeClass::Unfinished,
+            counted_as: |counts| &mut counts.unfinished,
             duration_ms: None,
         };
         let open = self.unsettled_calls.entry(call).or_insert_with(new_call);
         // `toolq log verify` is what reports a record that can't follow the others.
         let _ = open.log.apply(&event);
-        if let Some(outcome) = OutcomeClass::from_event(&event) {
-            open.outcome = outcome;
+        if let Some(counted_as) = counted_as(&event) {
+            open.counted_as = counted_as;
             open.duration_ms = match &event {
-                CallEvent::Result(end) if outcome.has_duration() && end.cached.is_none() => {
+                CallEvent::Result(end) if !is_rejected(end) && end.cached.is_none() => {
                     Some(end.duration_ms)
                 }
                 _ => None,
@@ -126,7 +119,7 @@ impl StatsCollector {
     /// Counts the final outcome of a call.
     fn count(&mut self, call: &UnsettledCall) {
         let counts = self.tools.entry(call.tool.clone()).or_default();
-        *counts.outcomes.count_mut(call.outcome) += 1;
+        *(call.counted_as)(&mut counts.outcomes) += 1;
         if let Some(duration_ms) = call.duration_ms {
             counts.durations.push(duration_ms);
         }
@@ -162,38 +155,24 @@ impl StatsCollector {
     }
 }
 
-impl OutcomeClass {
-    /// Returns the outcome of a call after this record, or `None` if the record doesn't change it.
-    fn from_event(event: &CallEvent<'_>) -> Option<Self> {
-        Some(match event {
-            CallEvent::Started(_) => Self::Unfinished,
-            CallEvent::Skipped(_) => Self::Skipped,
-            CallEvent::InDoubt(_) => Self::InDoubt,
-            CallEvent::Result(end) if end.attempts == 0 && end.cached.is_none() => Self::Rejected,
-            CallEvent::Resolved(resolve) if !resolve.done => return None,
-            CallEvent::Result(_) | CallEvent::Resolved(_) if event.is_error() => Self::Failure,
-            CallEvent::Result(_) | CallEvent::Resolved(_) => Self::Success,
-            CallEvent::Approved(_) | CallEvent::Probed(_) => return None,
-        })
-    }
-
-    /// Whether calls with this outcome have a duration that counts.
-    fn has_duration(self) -> bool {
-        matches!(self, Self::Success | Self::Failure)
-    }
+/// Returns how a call is counted after this record, or `None` if the record doesn't change it.
+fn counted_as(event: &CallEvent<'_>) -> Option<CountedAs> {
+    Some(match event {
+        CallEvent::Started(_) => |counts| &mut counts.unfinished,
+        CallEvent::Skipped(_) => |counts| &mut counts.skipped,
+        CallEvent::InDoubt(_) => |counts| &mut counts.in_doubt,
+        CallEvent::Result(end) if is_rejected(end) => |counts| &mut counts.rejected,
+        CallEvent::Resolved(resolve) if !resolve.done => return None,
+        CallEvent::Result(_) | CallEvent::Resolved(_) if event.is_error() => {
+            |counts| &mut counts.failures
+        }
+        CallEvent::Result(_) | CallEvent::Resolved(_) => |counts| &mut counts.successes,
+        CallEvent::Approved(_) | CallEvent::Probed(_) => return None,
+    })
 }
 
-impl OutcomeCounts {
-    fn count_mut(&mut self, outcome: OutcomeClass) -> &mut u64 {
-        match outcome {
-            OutcomeClass::Success => &mut self.successes,
-            OutcomeClass::Failure => &mut self.failures,
-            OutcomeClass::InDoubt => &mut self.in_doubt,
-            OutcomeClass::Unfinished => &mut self.unfinished,
-            OutcomeClass::Skipped => &mut self.skipped,
-            OutcomeClass::Rejected => &mut self.rejected,
-        }
-    }
+fn is_rejected(end: &CallEndRecord<'_>) -> bool {
+    end.attempts == 0 && end.cached.is_none()
 }
 
 impl ToolCounts {
@@ -221,44 +200,25 @@ impl ToolCounts {
 
 // The table of `toolq log stats`.
 
-/// A column of the table.
-struct StatsColumn {
-    title: &'static str,
-    /// Left out if all its cells are empty.
-    is_optional: bool,
-    cell: fn(&ToolStats) -> String,
-}
+/// The title of a column, whether it is left out if all its cells are empty, and its cells.
+type StatsColumn = (&'static str, bool, fn(&ToolStats) -> String);
 
 const COLUMNS: [StatsColumn; 12] = [
-    required_column("runs", |tool| tool.runs.to_string()),
-    required_column("ok", |tool| tool.outcomes.successes.to_string()),
-    required_column("failed", |tool| tool.outcomes.failures.to_string()),
-    optional_column("in doubt", |tool| count_cell(tool.outcomes.in_doubt)),
-    optional_column("unfinished", |tool| count_cell(tool.outcomes.unfinished)),
-    optional_column("skipped", |tool| count_cell(tool.outcomes.skipped)),
-    optional_column("rejected", |tool| count_cell(tool.outcomes.rejected)),
-    required_column("total", |tool| duration_cell(tool.durations.total)),
-    required_column("mean", |tool| mean_cell(tool.durations.mean)),
-    required_column("p50", |tool| duration_cell(tool.durations.p50)),
-    required_column("p95", |tool| duration_cell(tool.durations.p95)),
-    required_column("max", |tool| duration_cell(tool.durations.max)),
+    ("runs", false, |tool| tool.runs.to_string()),
+    ("ok", false, |tool| tool.outcomes.successes.to_string()),
+    ("failed", false, |tool| tool.outcomes.failures.to_string()),
+    ("in doubt", true, |tool| count_cell(tool.outcomes.in_doubt)),
+    ("unfinished", true, |tool| {
+        count_cell(tool.outcomes.unfinished)
+    }),
+    ("skipped", true, |tool| count_cell(tool.outcomes.skipped)),
+    ("rejected", true, |tool| count_cell(tool.outcomes.rejected)),
+    ("total", false, |tool| duration_cell(tool.durations.total)),
+    ("mean", false, |tool| mean_cell(tool.durations.mean)),
+    ("p50", false, |tool| duration_cell(tool.durations.p50)),
+    ("p95", false, |tool| duration_cell(tool.durations.p95)),
+    ("max", false, |tool| duration_cell(tool.durations.max)),
 ];
-
-const fn required_column(title: &'static str, cell: fn(&ToolStats) -> String) -> StatsColumn {
-    StatsColumn {
-        title,
-        is_optional: false,
-        cell,
-    }
-}
-
-const fn optional_column(title: &'static str, cell: fn(&ToolStats) -> String) -> StatsColumn {
-    StatsColumn {
-        title,
-        is_optional: true,
-        cell,
-    }
-}
 
 fn count_cell(count: u64) -> String {
     match count {
@@ -292,12 +252,7 @@ impl StatsCollector {
         }
         let names = tools.iter().map(name_cell);
         let mut columns = vec![left_aligned("tool", names.collect())];
-        for StatsColumn {
-            title,
-            is_optional,
-            cell,
-        } in &COLUMNS
-        {
+        for (title, is_optional, cell) in &COLUMNS {
             let cells: Vec<String> = tools.iter().map(cell).collect();
             if !is_optional || cells.iter().any(|cell| !cell.is_empty()) {
                 columns.push(right_aligned(title, cells));

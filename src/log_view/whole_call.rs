@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::log_view::call_view::end_label;
 use toolq_core::text::{content_text, escape, format_duration, format_time};
 use toolq_core::types::safety_text;
-use toolq_log::records::{CallContent, CallRecord, RecordedJson, StartRecord};
+use toolq_log::records::{CallContent, CallRecord, StartRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// Renders the records of the calls with an id. There should be only one such call.
@@ -103,7 +103,6 @@ impl WholeCallRenderer {
         let (name, input) = match content {
             Ok(json) => match serde_json::from_str::<CallContent<'_>>(&json) {
                 Ok(CallContent { name, input, .. }) => {
-                    let input = input.as_ref().map(RecordedJson::as_raw);
                     let input = input.map_or("(not a JSON object)", |raw| raw.get());
                     (name.into_owned(), input.to_owned())
                 }

@@ -20,7 +20,7 @@ use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::types::{Call, ToolsConfig, TraceContext};
-use toolq_engine::{Approver, Engine, EngineSettings, RememberedWrites};
+use toolq_engine::{Engine, EngineSettings, RememberedWrites};
 use toolq_log::memory::{MemoryUse, Remembered};
 use toolq_log::{LockedLog, SessionHeader, SessionLog, exceeds_size};
 
@@ -95,26 +95,37 @@ impl<'a> RunSession<'a> {
         let entered = runtime.enter();
         // Before the log is opened: from then on, it has to be closed properly.
         let signals = SignalHandler::install()?;
-        let start = SessionStart {
-            context,
-            settings,
-            source,
-            setup: &setup,
-            clock: Clock::system(),
-        };
-        let mut sinks = start.open_sinks()?;
-        let approver = start.build_approver(&sinks)?;
+        let clock = Clock::system();
+        if let Some(otlp) = &settings.otlp {
+            otlp.warn_about_parent(&context.stderr);
+        }
+        let mut sinks = RunSinks::new(settings, context, &setup, clock.clone())?;
+        let approver = build_approver(
+            &settings.approval,
+            settings.plan.as_ref(),
+            &setup.mask,
+            sinks.screen(),
+            &context.environment,
+        )?;
         // Last of what can fail: it writes that the session has begun.
-        let log = start.open_log()?;
+        let log = open_log(context, settings, source, &setup, clock)?;
         let mut engine = EngineSettings {
             approver,
-            ..start.engine_settings(log.as_ref())
+            host_tools: settings.host_tools.clone(),
+            budget_limits: settings.budgets,
+            ..setup.logged_engine_settings(log.as_ref())
         };
-        if let Some(trace) = start.trace(&engine.task_id) {
+        if let Some(otlp) = &settings.otlp {
+            let id = &engine.task_id;
+            let trace = TraceContext::new(id, id, otlp.parent.clone());
             sinks.begin_trace(&trace);
             engine.trace = Some(Arc::new(trace));
         }
-        sinks.attach_log(log, start.removes_unused_log());
+        let has_default_log = settings.log.target == LogTarget::DefaultDirectory;
+        // A new log is removed if no call was made: clients often only list the tools.
+        let removes_unused =
+            has_default_log && matches!(source, CallSource::Host | CallSource::Client);
+        sinks.attach_log(log, removes_unused);
         let engine = Engine::new(engine);
         drop(entered);
         Ok(Self {
@@ -128,7 +139,7 @@ impl<'a> RunSession<'a> {
             signals: Some(signals),
             prints_results: settings.prints_results,
             source,
-            has_default_log: settings.log.target == LogTarget::DefaultDirectory,
+            has_default_log,
         })
     }
 
@@ -211,98 +222,41 @@ impl RunSession<'static> {
     }
 }
 
-// The steps in which a session begins.
-
-/// What the steps depend on.
-struct SessionStart<'s> {
-    context: &'s CommandContext,
-    settings: &'s SessionSettings,
+/// Opens the session log and writes that the session has begun. `None` with `--no-log`.
+fn open_log(
+    context: &CommandContext,
+    settings: &SessionSettings,
     source: CallSource,
-    setup: &'s CallSetup,
+    setup: &CallSetup,
     clock: Clock,
-}
-
-impl SessionStart<'_> {
-    /// Opens the sinks, except for the session log.
-    fn open_sinks(&self) -> Result<RunSinks, CommandError> {
-        if let Some(otlp) = &self.settings.otlp {
-            otlp.warn_about_parent(&self.context.stderr);
+) -> Result<Option<SessionLog>, CommandError> {
+    let log = match &settings.log.target {
+        LogTarget::Disabled => return Ok(None),
+        LogTarget::File(path) => LockedLog::open(path)?,
+        LogTarget::DefaultDirectory => {
+            let path = toolq_log::default_log_path(&context.environment, &clock)?;
+            LockedLog::open_default(&path)?
         }
-        RunSinks::new(self.settings, self.context, self.setup, self.clock.clone())
+    };
+    let Some(place) = settings.log.target.memory(&context.environment)? else {
+        return Ok(None);
+    };
+    if let Some(warning) = log.durability_warning() {
+        context.stderr.print_warning(&warning);
     }
-
-    /// Builds what decides about approvals. It may ask on the screen of `sinks`.
-    pub(super) fn build_approver(
-        &self,
-        sinks: &RunSinks,
-    ) -> Result<Option<Approver>, CommandError> {
-        build_approver(
-            &self.settings.approval,
-            self.settings.plan.as_ref(),
-            &self.setup.mask,
-            sinks.screen(),
-            &self.context.environment,
-        )
+    let header = SessionHeader {
+        plan: settings.plan.as_ref().map(|plan| plan.id().to_owned()),
+        ..SessionHeader::new(&context.tools_path, &setup.tools, setup.jobs)
+    };
+    let usage = MemoryUse {
+        remembered: source.remembered(),
+        again: settings.log.again.clone(),
+    };
+    let log = log.begin_session(&header, (place, usage), Arc::clone(&setup.mask), clock)?;
+    for recovered in log.recovered() {
+        context.stderr.print_note(&recovered.message(log.path()));
     }
-
-    /// Opens the session log and writes that the session has begun. `None` with `--no-log`.
-    pub(super) fn open_log(&self) -> Result<Option<SessionLog>, CommandError> {
-        let (context, clock) = (self.context, &self.clock);
-        let target = &self.settings.log.target;
-        let log = match target {
-            LogTarget::Disabled => return Ok(None),
-            LogTarget::File(path) => LockedLog::open(path)?,
-            LogTarget::DefaultDirectory => {
-                let path = toolq_log::default_log_path(&context.environment, clock)?;
-                LockedLog::open_default(&path)?
-            }
-        };
-        let Some(place) = target.memory(&context.environment)? else {
-            return Ok(None);
-        };
-        if let Some(warning) = log.durability_warning() {
-            context.stderr.print_warning(&warning);
-        }
-        let header = SessionHeader {
-            plan: self.settings.plan.as_ref().map(|plan| plan.id().to_owned()),
-            ..self.setup.session_header(&context.tools_path)
-        };
-        let usage = MemoryUse {
-            remembered: self.source.remembered(),
-            again: self.settings.log.again.clone(),
-        };
-        let mask = Arc::clone(&self.setup.mask);
-        let log = log.begin_session(&header, (place, usage), mask, clock.clone())?;
-        for recovered in log.recovered() {
-            context.stderr.print_note(&recovered.message(log.path()));
-        }
-        Ok(Some(log))
-    }
-
-    /// Returns the settings of an engine that uses the log.
-    pub(super) fn engine_settings(&self, log: Option<&SessionLog>) -> EngineSettings {
-        EngineSettings {
-            host_tools: self.settings.host_tools.clone(),
-            budget_limits: self.settings.budgets,
-            ..self.setup.logged_engine_settings(log)
-        }
-    }
-
-    /// Returns the trace that the calls of this session belong to, if it is traced.
-    pub(super) fn trace(&self, session_id: &str) -> Option<TraceContext> {
-        let otlp = self.settings.otlp.as_ref()?;
-        Some(TraceContext::new(
-            session_id,
-            session_id,
-            otlp.parent.clone(),
-        ))
-    }
-
-    /// Returns whether a new log is removed if no call was made: clients often only list the tools.
-    pub(super) fn removes_unused_log(&self) -> bool {
-        let has_new_file = self.settings.log.target == LogTarget::DefaultDirectory;
-        has_new_file && matches!(self.source, CallSource::Host | CallSource::Client)
-    }
+    Ok(Some(log))
 }
 
 // The end of a session: the summary, the failures, and the exit code.

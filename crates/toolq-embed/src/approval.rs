@@ -36,9 +36,12 @@ pub enum ApprovalAnswer {
 
 type AnswerFuture = Pin<Box<dyn Future<Output = ApprovalAnswer> + Send>>;
 
-/// The function that decides about approvals.
+/// The function that decides about approvals, and the secrets that are hidden from it.
 #[derive(Clone)]
-pub(crate) struct ApprovalCallback(Arc<dyn Fn(ApprovalQuestion) -> AnswerFuture + Send + Sync>);
+pub(crate) struct ApprovalCallback {
+    ask: Arc<dyn Fn(ApprovalQuestion) -> AnswerFuture + Send + Sync>,
+    mask: Arc<Mask>,
+}
 
 impl ApprovalCallback {
     pub(crate) fn new<F, R>(ask: F) -> Self
@@ -46,34 +49,20 @@ impl ApprovalCallback {
         F: Fn(ApprovalQuestion) -> R + Send + Sync + 'static,
         R: Future<Output = ApprovalAnswer> + Send + 'static,
     {
-        Self(Arc::new(move |question| {
-            Box::pin(ask(question)) as AnswerFuture
-        }))
+        Self {
+            ask: Arc::new(move |question| Box::pin(ask(question)) as AnswerFuture),
+            mask: Arc::default(),
+        }
     }
 
     /// Masks secrets in the questions.
-    pub(crate) fn with_mask(self, mask: &Arc<Mask>) -> MaskedApprovalCallback {
-        MaskedApprovalCallback {
-            callback: self,
+    pub(crate) fn with_mask(self, mask: &Arc<Mask>) -> Self {
+        Self {
             mask: Arc::clone(mask),
+            ..self
         }
     }
-}
 
-impl fmt::Debug for ApprovalCallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApprovalCallback").finish_non_exhaustive()
-    }
-}
-
-/// The function that decides about approvals, and the secrets that are hidden from it.
-#[derive(Debug)]
-pub(crate) struct MaskedApprovalCallback {
-    callback: ApprovalCallback,
-    mask: Arc<Mask>,
-}
-
-impl MaskedApprovalCallback {
     async fn reply(&self, request: &ApprovalRequest) -> ApprovalReply {
         let mask = &self.mask;
         let json = match render_approval_question(request, mask) {
@@ -87,7 +76,7 @@ impl MaskedApprovalCallback {
             tool_name: mask.apply(&request.call.tool_name).into_owned(),
             json,
         };
-        let (decision, reason) = match (self.callback.0)(question).await {
+        let (decision, reason) = match (self.ask)(question).await {
             ApprovalAnswer::Yes => (ApprovalDecision::Yes, None),
             ApprovalAnswer::No { reason } => (ApprovalDecision::No, reason),
         };
@@ -100,7 +89,13 @@ impl MaskedApprovalCallback {
     }
 }
 
-impl ApprovalPrompt for MaskedApprovalCallback {
+impl fmt::Debug for ApprovalCallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApprovalCallback").finish_non_exhaustive()
+    }
+}
+
+impl ApprovalPrompt for ApprovalCallback {
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
         Box::pin(self.reply(request))
     }

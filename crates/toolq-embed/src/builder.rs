@@ -27,9 +27,6 @@ use toolq_engine::{
 use toolq_log::memory::{MemoryUse, RememberedIn};
 use toolq_log::{LockedLog, SessionHeader, SessionLog};
 
-/// The largest message, in bytes. `toolq run --max-input` has the same default.
-const MAX_MESSAGE_BYTES: u64 = 256 << 20;
-
 /// Builds a [`Toolq`].
 #[derive(Debug, Default)]
 #[must_use = "call `build`"]
@@ -137,10 +134,9 @@ impl ToolqBuilder {
             settings.memory = Some(Arc::new(log.clone()));
         }
         let engine = RuntimeEngine::new(settings);
-        let session = EmbeddedSession::new(set.clone(), engine, log, MAX_MESSAGE_BYTES);
+        let session = EmbeddedSession::new(set.clone(), engine, log);
         Ok(Toolq {
             set,
-            max_message_bytes: MAX_MESSAGE_BYTES,
             warnings,
             session: Mutex::new(session),
         })

@@ -95,8 +95,11 @@ impl CallResult {
 
 // Reads messages.
 
+/// The largest message, in bytes. `toolq run --max-input` has the same default.
+pub(crate) const MAX_MESSAGE_BYTES: u64 = 256 << 20;
+
 /// Reads a message, or a recording of many.
-pub(crate) fn read_message(message: Vec<u8>, max_bytes: u64) -> Result<Recording, Error> {
+pub(crate) fn read_message(message: Vec<u8>) -> Result<Recording, Error> {
     let invalid = |message: &str, hint: Option<&str>| Error::InvalidMessage {
         message: message.to_owned(),
         hint: hint.map(str::to_owned),
@@ -110,5 +113,5 @@ pub(crate) fn read_message(message: Vec<u8>, max_bytes: u64) -> Result<Recording
         return Err(invalid(what, Some(hint)));
     }
     let source = InputSource::from_pipe("message", Cursor::new(message))?;
-    Ok(Recording::read(source, None, max_bytes)?)
+    Ok(Recording::read(source, None, MAX_MESSAGE_BYTES)?)
 }

@@ -9,7 +9,7 @@ use tokio::runtime::{Handle, Id};
 
 use crate::error::Error;
 use crate::event::{Event, EventCallback};
-use crate::reply::{CallResult, Reply, read_message};
+use crate::reply::{CallResult, MAX_MESSAGE_BYTES, Reply, read_message};
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::CallChecker;
@@ -36,29 +36,18 @@ pub(crate) struct EmbeddedSession {
     set: ToolSet,
     engine: RuntimeEngine,
     log: Option<SessionLog>,
-    max_message_bytes: u64,
     /// Turns of earlier messages.
     turns_before: usize,
 }
 
 impl EmbeddedSession {
-    pub(crate) fn new(
-        set: ToolSet,
-        engine: RuntimeEngine,
-        log: Option<SessionLog>,
-        max_message_bytes: u64,
-    ) -> Self {
+    pub(crate) fn new(set: ToolSet, engine: RuntimeEngine, log: Option<SessionLog>) -> Self {
         Self {
             set,
             engine,
             log,
-            max_message_bytes,
             turns_before: 0,
         }
-    }
-
-    pub(crate) fn max_message_bytes(&self) -> u64 {
-        self.max_message_bytes
     }
 
     /// Answers a message.
@@ -67,7 +56,7 @@ impl EmbeddedSession {
         message: Vec<u8>,
         callback: Option<EventCallback<'_>>,
     ) -> Result<Reply, Error> {
-        let recording = read_message(message, self.max_message_bytes)?;
+        let recording = read_message(message)?;
         // All turns are read before one runs: an error means that nothing ran.
         let turns = (0..recording.len()).map(|index| recording.turn(index, false));
         let turns = turns.collect::<Result<Vec<Turn>, InputError>>()?;
@@ -384,10 +373,10 @@ pub(crate) struct StreamReader<R> {
 }
 
 impl<R: AsyncRead + Send + Unpin> StreamReader<R> {
-    pub(crate) fn new(reader: R, max_message_bytes: u64) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self {
             reader,
-            decoder: StreamDecoder::new("stream".to_owned(), None, max_message_bytes),
+            decoder: StreamDecoder::new("stream".to_owned(), None, MAX_MESSAGE_BYTES),
             is_at_end: false,
         }
     }

@@ -34,7 +34,6 @@ static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 /// message can be up to 256 MiB long.
 pub struct Toolq {
     pub(crate) set: ToolSet,
-    pub(crate) max_message_bytes: u64,
     pub(crate) warnings: Vec<String>,
     pub(crate) session: Mutex<EmbeddedSession>,
 }
@@ -85,7 +84,7 @@ impl Toolq {
     /// # Errors
     /// [`Error::InvalidMessage`] if `message` isn't in any known dialect.
     pub fn plan(&self, message: impl AsRef<[u8]>) -> Result<Plan, Error> {
-        let recording = read_message(message.as_ref().to_vec(), self.max_message_bytes)?;
+        let recording = read_message(message.as_ref().to_vec())?;
         let mut plan = Plan::default();
         for index in 0..recording.len() {
             let calls = self.set.checker.check_turn(recording.turn(index, false)?);
@@ -208,7 +207,7 @@ impl<'a, R: AsyncRead + Send + Unpin + 'a> IntoFuture for StreamAnswerRequest<'a
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let mut session = self.session.lock().await;
-            let mut source = StreamReader::new(self.reader, session.max_message_bytes());
+            let mut source = StreamReader::new(self.reader);
             session.answer_stream(&mut source, self.callback).await
         })
     }

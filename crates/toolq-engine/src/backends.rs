@@ -3,7 +3,7 @@
 use crate::agent::AgentRunner;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::command::CommandRunner;
-use crate::control::{RunControl, Suspendable};
+use crate::control::RunControl;
 use crate::conversation_outputs::OutputReadRunner;
 use crate::host::HostRunner;
 use crate::http::HttpRunner;
@@ -27,11 +27,11 @@ pub(crate) struct BackendRunner {
 }
 
 impl BackendRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+    pub(crate) fn new(settings: &EngineSettings, control: &RunControl) -> Self {
         Self {
             tools: Arc::clone(&settings.tools),
             own_files: [&*settings.tools.own_files, &*settings.log_files].concat(),
-            commands: CommandRunner::new(settings),
+            commands: CommandRunner::new(settings, control.groups.clone()),
             requests: HttpRunner::new(settings),
             agents: AgentRunner::new(settings),
             servers: McpRunner::new(settings),
@@ -115,17 +115,6 @@ impl BackendRunner {
             Some(Invocation::Host) => Box::pin(self.host.run(*attempt)).await,
             None => Outcome::NoBacking.into(),
         }
-    }
-}
-
-/// Requests aren't suspended, since the server wouldn't wait. Only their timeouts pause, with the run's clock.
-impl Suspendable for BackendRunner {
-    fn suspend(&self) {
-        self.commands.suspend();
-    }
-
-    fn resume(&self) {
-        self.commands.resume();
     }
 }
 

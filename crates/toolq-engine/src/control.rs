@@ -3,14 +3,17 @@
 //! Stopping and killing are only recorded here; the turns and the attempts act on them. Pausing takes effect at
 //! once.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use toolq_core::types::HaltCause;
 
 use crate::timing::KILL_DEADLINE;
+use procfence::{ReaperClient, ReaperRequest};
 
 /// A handle that stops, kills, pauses and resumes the run of an engine. Clones control the same run.
 #[derive(Clone)]
@@ -19,17 +22,8 @@ pub struct RunControl {
     /// The scopes that contain what it controls, outermost first. Empty for the whole run.
     scope_ids: Arc<[u64]>,
     clock: PausableClock,
-    backends: Arc<dyn Suspendable>,
-}
-
-/// Suspends and resumes everything that runs, like a shell's job control. These are direct calls rather than messages,
-/// since a suspend has to reach all programs at the same time.
-pub(crate) trait Suspendable: Send + Sync {
-    /// Suspends everything that runs, until [`Self::resume`].
-    fn suspend(&self);
-
-    /// Resumes everything that was suspended.
-    fn resume(&self);
+    /// The programs that run. Requests aren't suspended, since the server wouldn't wait. Only their timeouts pause, with the clock.
+    pub(crate) groups: ProcessGroups,
 }
 
 /// What has been requested so far.
@@ -62,12 +56,12 @@ impl RunPhase {
 }
 
 impl RunControl {
-    pub(crate) fn new(backends: Arc<dyn Suspendable>) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             state: Arc::default(),
             scope_ids: Arc::default(),
             clock: PausableClock::start(),
-            backends,
+            groups: ProcessGroups::default(),
         }
     }
 
@@ -145,12 +139,12 @@ impl RunControl {
     /// Suspends all running programs, and the clock that measures timeouts and time budgets.
     pub fn pause(&self) {
         self.clock.pause();
-        self.backends.suspend();
+        self.groups.suspend();
     }
 
     /// Resumes what [`pause`](Self::pause) suspended.
     pub fn resume(&self) {
-        self.backends.resume();
+        self.groups.resume();
         self.clock.resume();
     }
 
@@ -193,6 +187,94 @@ impl RunControl {
     async fn wait_until(&self, condition: impl Fn(&ControlState) -> bool) {
         // `self` holds the sender, so waiting can't fail.
         let _ = self.state.subscribe().wait_for(condition).await;
+    }
+}
+
+// The process groups of all running programs, so that they can be suspended and resumed together.
+
+/// The groups of running programs. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProcessGroups(Arc<Mutex<GroupRegistry>>);
+
+#[derive(Debug, Default)]
+struct GroupRegistry {
+    handles: HashMap<u64, GroupHandle>,
+    /// How many groups have been registered so far.
+    registered: u64,
+    suspended: bool,
+}
+
+/// How to signal a group.
+#[derive(Debug)]
+pub(crate) enum GroupHandle {
+    /// Signal the group of this process directly.
+    Direct(Pid),
+    /// Let its reaper signal it.
+    #[cfg(target_os = "linux")]
+    Supervised(Arc<ReaperClient>),
+}
+
+/// The registration of a group, which ends when it is dropped. Drop it before reaping the group's leader, or a signal
+/// may hit an unrelated process that reuses its pid.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    groups: ProcessGroups,
+    number: u64,
+}
+
+impl ProcessGroups {
+    /// Registers a group. It is stopped at once if all groups are suspended.
+    pub(crate) fn register(&self, handle: GroupHandle) -> Registration {
+        let mut state = self.lock();
+        if state.suspended {
+            handle.send_signal(Signal::STOP);
+        }
+        state.registered += 1;
+        let number = state.registered;
+        state.handles.insert(number, handle);
+        drop(state);
+        let groups = self.clone();
+        Registration { groups, number }
+    }
+
+    /// Stops all groups, including those registered later, until [`Self::resume`].
+    pub(crate) fn suspend(&self) {
+        self.set_suspended(true, Signal::STOP);
+    }
+
+    /// Resumes all groups.
+    pub(crate) fn resume(&self) {
+        self.set_suspended(false, Signal::CONT);
+    }
+
+    fn set_suspended(&self, suspended: bool, signal: Signal) {
+        let mut state = self.lock();
+        state.suspended = suspended;
+        state
+            .handles
+            .values()
+            .for_each(|handle| handle.send_signal(signal));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GroupRegistry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.groups.lock().handles.remove(&self.number);
+    }
+}
+
+impl GroupHandle {
+    /// Sends a signal. It isn't an error if no process is left to receive it.
+    fn send_signal(&self, signal: Signal) {
+        match self {
+            Self::Direct(pid) => drop(kill_process_group(*pid, signal)),
+            #[cfg(target_os = "linux")]
+            Self::Supervised(reaper) => reaper.try_send(&ReaperRequest::Signal(signal.as_raw())),
+        }
     }
 }
 

@@ -9,9 +9,7 @@ use crate::conversation_outputs::ConversationOutputs;
 use crate::mcp::emit_notices;
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
-use crate::turn::{
-    ConcurrentTurns, RunningTurn, SharedDelivery, SharedSink, TurnRequest, TurnSink,
-};
+use crate::turn::{ConcurrentTurns, RunningTurn, TurnRequest, TurnSink};
 use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnArrival, TurnOrigin};
 
 /// Runs turns, one after another.
@@ -85,7 +83,7 @@ impl Engine {
         delivery: &mut dyn AnswerDelivery,
     ) {
         let sink = TurnSink::new(sink, &self.state.backends);
-        RunningTurn::new(&self.state, number, SharedSink(&sink), delivery)
+        RunningTurn::new(&self.state, number, &sink, delivery)
             .run_known(calls)
             .await;
     }
@@ -100,7 +98,7 @@ impl Engine {
         delivery: &mut dyn AnswerDelivery,
     ) {
         let sink = TurnSink::new(sink, &self.state.backends);
-        RunningTurn::new(&self.state, number, SharedSink(&sink), delivery)
+        RunningTurn::new(&self.state, number, &sink, delivery)
             .run(arrivals)
             .await;
     }
@@ -117,8 +115,8 @@ impl Engine {
         delivery: &mut dyn AnswerDelivery,
     ) {
         let sink = TurnSink::new(sink, &self.state.backends);
-        let delivery = Mutex::new(delivery);
-        ConcurrentTurns::new(&self.state, SharedSink(&sink), SharedDelivery(&delivery))
+        let delivery: Mutex<&mut dyn AnswerDelivery> = Mutex::new(&mut *delivery);
+        ConcurrentTurns::new(&self.state, &sink, &delivery)
             .run(requests)
             .await;
     }

@@ -59,7 +59,7 @@ impl Engine {
             source,
             tools: &tools,
             discovery,
-            sink: SharedSink(&sink),
+            sink: &sink,
             control,
             turn_number: number,
             admission: StreamAdmission::new(checker),
@@ -70,7 +70,7 @@ impl Engine {
             origin: self.state.turn_origin.clone(),
             writes: RememberedWrites::default(),
         };
-        let turn = RunningTurn::new(&self.state, number, SharedSink(&sink), delivery);
+        let turn = RunningTurn::new(&self.state, number, &sink, delivery);
         let (end, _) = tokio::join!(feeder.run(), turn.run(arrivals));
         end
     }

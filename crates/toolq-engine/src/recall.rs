@@ -94,17 +94,17 @@ pub(crate) async fn recall_calls(
     (mut calls, origin): (Vec<CheckedCall>, &TurnOrigin),
 ) -> Vec<CheckedCall> {
     // Calls of other clients must not overtake one that is looked up. It is when it starts, in any case.
-    if !writes.concern(&**memory, tools, &calls) {
+    if !writes.concern(memory.history(), tools, &calls) {
         return calls;
     }
-    if memory.is_at_hand() {
-        writes.recall(&**memory, tools, &mut calls, origin);
+    if memory.history().is_at_hand() {
+        writes.recall(memory.history(), tools, &mut calls, origin);
         return calls;
     }
     let (memory, tools, origin) = (Arc::clone(memory), Arc::clone(tools), origin.clone());
     let mut found = std::mem::take(writes);
     let work = spawn_blocking(move || {
-        found.recall(&*memory, &tools, &mut calls, &origin);
+        found.recall(memory.history(), &tools, &mut calls, &origin);
         (calls, found)
     });
     match work.await {
@@ -318,7 +318,7 @@ impl Engine {
         }
         let mut found = std::mem::take(writes);
         let work = spawn_blocking(move || {
-            found.find(&*memory, &tools, &calls, &origin);
+            found.find(memory.history(), &tools, &calls, &origin);
             found
         });
         *writes = work.await.unwrap_or_default();

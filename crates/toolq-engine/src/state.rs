@@ -3,7 +3,7 @@
 use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
 use crate::backends::BackendRunner;
-use crate::control::{RunControl, Suspendable};
+use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
@@ -38,11 +38,12 @@ pub(crate) struct EngineState {
 
 impl EngineState {
     pub(crate) fn new(settings: EngineSettings) -> Self {
-        let backends = Arc::new(BackendRunner::new(&settings));
+        let control = RunControl::new();
+        let backends = Arc::new(BackendRunner::new(&settings, &control));
         Self {
             circuit_breakers: CircuitBreakers::default(),
             run_budget: RunBudget::new(settings.budget_limits),
-            control: RunControl::new(Arc::clone(&backends) as Arc<dyn Suspendable>),
+            control,
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
             result_cache: SharedResultCache::default(),

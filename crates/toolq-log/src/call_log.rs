@@ -10,11 +10,11 @@ use crate::read::Corruption;
 use crate::records::{
     ApprovalRecord, CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord,
 };
-use toolq_core::types::{Effect, OutcomeKind, ProbeFinding};
+use toolq_core::types::OutcomeKind;
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LoggedCallState {
+enum LoggedCallState {
     /// It was requested, nothing more. A skipped or rejected call stays in this state, since it never started.
     #[default]
     Requested,
@@ -32,47 +32,24 @@ pub enum LoggedCallState {
     NotDone,
 }
 
-impl LoggedCallState {
-    /// The state of a call of which a user stated whether it was done.
-    fn resolved(done: bool) -> Self {
-        if done { Self::Done } else { Self::NotDone }
-    }
-}
-
 /// What the records of a call say so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallLog {
     state: LoggedCallState,
     attempts: u32,
-    effect: Option<Effect>,
     is_approved: bool,
     /// Stands for the claim of the last start.
     claim: Option<u64>,
 }
 
 impl CallLog {
-    /// Returns how far the call has come.
-    pub fn state(&self) -> LoggedCallState {
-        self.state
-    }
-
-    /// Returns how many attempts were started.
-    pub fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
-    /// Returns the effect of its tool at the last start.
-    pub fn effect(&self) -> Option<Effect> {
-        self.effect
-    }
-
     /// Returns whether it has a result that no later run replaces.
     pub fn is_final(&self) -> bool {
         matches!(self.state, LoggedCallState::Ended | LoggedCallState::Done)
     }
 
     /// Returns whether a user may state what happened: its effect is unknown, or was stated not to have happened.
-    pub fn is_resolvable(self) -> bool {
+    fn is_resolvable(self) -> bool {
         matches!(
             self.state,
             LoggedCallState::Started
@@ -114,7 +91,6 @@ impl CallLog {
         self.state = match event {
             CallEvent::Started(start) => {
                 self.attempts = self.attempts.max(start.attempt);
-                self.effect = Some(start.effect);
                 self.claim = claim_hash(start);
                 LoggedCallState::Started
             }
@@ -138,13 +114,15 @@ impl CallLog {
             }
             CallEvent::InDoubt(_) => LoggedCallState::InDoubt,
             // `not_done` counts even if no start follows it. After `done`, the result of the call is recorded next.
-            CallEvent::Probed(probe)
-                if self.is_resolvable() && probe.finding == Some(ProbeFinding::NotDone) =>
-            {
+            CallEvent::Probed(probe) if self.is_resolvable() && probe.says_not_done() => {
                 LoggedCallState::NotDone
             }
             CallEvent::Resolved(resolve) if self.is_resolvable() => {
-                LoggedCallState::resolved(resolve.done)
+                if resolve.done {
+                    LoggedCallState::Done
+                } else {
+                    LoggedCallState::NotDone
+                }
             }
             CallEvent::Approved(_)
             | CallEvent::Skipped(_)
@@ -241,6 +219,14 @@ impl<'r> CallEvent<'r> {
             RecordKind::Resolve => Self::Resolved(record.parse_metadata()?),
             _ => return Ok(None),
         }))
+    }
+
+    /// Returns the end of the call, if the record is one.
+    pub fn end(&self) -> Option<&CallEndRecord<'r>> {
+        match self {
+            Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => Some(end),
+            Self::Approved(_) | Self::Started(_) | Self::Probed(_) | Self::Resolved(_) => None,
+        }
     }
 
     /// Returns the tool of the call.

@@ -68,6 +68,15 @@ pub enum Access {
 }
 
 impl LogError {
+    /// Returns what says that the file at `path` can't be `action`.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    }
+
     /// Says that the memory can't be used.
     pub(crate) fn of_memory(&self) -> EmitError {
         EmitError(format!("the memory can't be used: {self}"))

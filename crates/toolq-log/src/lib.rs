@@ -23,7 +23,7 @@ mod session_files;
 mod tests;
 mod write;
 
-pub use call_log::{CallEvent, CallLog, LoggedCallState};
+pub use call_log::{CallEvent, CallLog};
 pub use error::{Access, LogError};
 pub use open::{
     LockedLog, default_log_path, exceeds_size, find_latest_session, list_sessions,

@@ -18,7 +18,7 @@ use crate::read::{Corruption, RecordReader};
 use crate::records::blob_dir_for;
 use crate::records::record::write_sealed_line;
 use crate::records::{
-    BlobError, CallEndRecord, CallRecord, Record, RecordHeader, RecordKind, ServerEndRecord,
+    BlobError, CallEndRecord, CallRecord, NewRecord, Record, RecordKind, ServerEndRecord,
     StartRecord, is_file_extension, is_sha256_hex, open_regular_file, read_error_text,
 };
 use crate::session_files::{BlobDir, SessionFiles, modified_ms};
@@ -81,13 +81,7 @@ impl PruneOptions {
         log: &Path,
         torn_copies: &[PathBuf],
     ) -> Result<PruneResult, LogError> {
-        let io = |action| {
-            move |source| LogError::Io {
-                path: log.to_owned(),
-                action,
-                source,
-            }
-        };
+        let io = |action| LogError::io(log, action);
         let file = sessions::open_owned(log)?;
         // Settles most cases without reading the log.
         let modified_ms = modified_ms(&file.metadata().map_err(io("read"))?);
@@ -210,15 +204,17 @@ impl Needs {
             if !self.needs(&record) {
                 continue;
             }
-            let header = RecordHeader {
+            let (content, metadata) = left_of(&record)?;
+            let left = NewRecord {
                 seq,
                 id: record.id,
                 parent: record.parent,
                 timestamp: record.timestamp,
-                kind: &record.kind,
+                kind: record.kind,
+                content,
+                metadata,
             };
-            let (content, metadata) = left_of(&record)?;
-            write_sealed_line(&mut line, &header, &content, &metadata)?;
+            write_sealed_line(&mut line, &left)?;
             lines.extend_from_slice(&line);
             seq += 1;
         }
@@ -277,13 +273,7 @@ impl PruneOptions {
     /// # Errors
     /// It can't be read or removed.
     pub fn prune_stale_blob_dir(&self, blob_dir: &Path) -> Result<PruneResult, LogError> {
-        let io = |action| {
-            move |source| LogError::Io {
-                path: blob_dir.to_owned(),
-                action,
-                source,
-            }
-        };
+        let io = |action| LogError::io(blob_dir, action);
         let blobs = BlobDir::read(blob_dir).map_err(io("read"))?;
         if blobs.has_foreign_files {
             return Ok(PruneResult::ForeignFiles);

@@ -62,7 +62,7 @@ pub fn call_tool(
     arguments: &CallArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let tools = Arc::new(context.load_tools_to_run()?);
+    let tools = Arc::new(context.load_tools_to_run(None)?);
     let tool = Arc::clone(find_tool(&tools, &arguments.name, context)?);
     let is_agent = matches!(tool.backing, Some(Backing::Agent(_)));
     if arguments.to == CallFormat::Messages && !is_agent {

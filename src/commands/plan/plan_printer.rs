@@ -26,7 +26,7 @@ use toolq_core::text::quote_path_for_shell;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{CheckedCall, Tool, ToolsConfig, Turn, TurnOrigin};
 use toolq_engine::RememberedWrites;
-use toolq_log::memory::{MemoryUse, RecordedHistory, Remembered};
+use toolq_log::memory::{MemoryStore, MemoryUse, Remembered};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
@@ -280,7 +280,7 @@ fn plan_style(context: &CommandContext) -> PlanStyle {
 
 /// The memory of the runs that a plan is for, as far as it concerns one input.
 struct PlanMemory {
-    history: RecordedHistory,
+    history: MemoryStore,
     tools: Arc<ToolsConfig>,
     /// The writes of the current input that have run or may have.
     writes: RememberedWrites,
@@ -303,7 +303,7 @@ impl PlanMemory {
         };
         let Some(place) = place else { return Ok(None) };
         let named = settings.target.path();
-        let history = RecordedHistory::open(
+        let history = MemoryStore::open_history(
             (place, named.unwrap_or("".as_ref())),
             MemoryUse {
                 remembered: Remembered::ById,

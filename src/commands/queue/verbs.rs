@@ -159,7 +159,7 @@ fn work_on_queue(
     arguments: &WorkArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let tools = Arc::new(context.load_tools_to_run()?);
+    let tools = Arc::new(context.load_tools_to_run(None)?);
     let setup = set_up_calls(tools, arguments.jobs, context)?;
     let session = begin_session(&arguments.queue, &arguments.nats, context)?;
     let runtime = build_runtime(false)?;

@@ -72,7 +72,7 @@ pub fn run(
     if arguments.control {
         return control::run(arguments, context);
     }
-    let tools = Arc::new(context.load_tools_to_run()?);
+    let tools = Arc::new(context.load_tools_to_run(None)?);
     let paths = arguments.input.paths();
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?

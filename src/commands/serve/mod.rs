@@ -101,7 +101,7 @@ pub fn serve_tools(
         stdout::check_open()?;
     }
     let token = arguments.token_env.as_deref();
-    let tools = Arc::new(context.load_tools_to_run_with_secret(token)?);
+    let tools = Arc::new(context.load_tools_to_run(token)?);
     if tools.unlocked.is_empty() {
         // Any error in the selection is reported before anything runs.
         selection::select_tools(&tools, arguments, context)?;

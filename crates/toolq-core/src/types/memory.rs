@@ -42,9 +42,13 @@ pub trait CallHistory: Debug + Send + Sync {
 }
 
 /// The history of calls for who makes some: it is added to.
-pub trait CallMemory: CallHistory {
-    /// Makes what was recorded so far durable, and claims calls whose starts were recorded. Returns at once.
-    fn commit(&self, commit: Commit, done: CommitDone);
+pub trait CallMemory: Debug + Send + Sync {
+    /// Returns what says whether a call has run before.
+    fn history(&self) -> &dyn CallHistory;
+
+    /// Claims calls whose starts were recorded, durably. Without any, makes everything durable that was recorded so far. Returns at
+    /// once.
+    fn commit(&self, claims: Vec<(CallKey, CallClaim)>, done: CommitDone);
 
     /// Records what a probe found out about a call in doubt: its result if it was done, nothing if it wasn't. Blocks until that is
     /// durable.
@@ -148,15 +152,6 @@ pub enum RunsAgain {
     Idempotent,
     /// It is wanted: `--new`, or the time for which its result counts is over.
     Renewed,
-}
-
-/// What has to be durable before something else happens.
-#[derive(Debug, Clone, Default)]
-pub struct Commit {
-    /// Calls that are about to start.
-    pub claims: Vec<(CallKey, CallClaim)>,
-    /// Everything that was recorded so far.
-    pub syncs_log: bool,
 }
 
 /// Called once a commit is done: with whether each claim is ours, or why nothing is durable.

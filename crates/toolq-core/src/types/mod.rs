@@ -49,7 +49,7 @@ pub use ending::{
 };
 pub use event::{Event, EventSink};
 pub use memory::{
-    CallClaim, CallHistory, CallMemory, Commit, CommitDone, EarlierRun, EmitError, MemoryVerdict,
+    CallClaim, CallHistory, CallMemory, CommitDone, EarlierRun, EmitError, MemoryVerdict,
     RecalledCall, Recollection, RunsAgain,
 };
 pub use outcome::{

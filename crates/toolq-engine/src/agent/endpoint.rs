@@ -6,7 +6,7 @@ use reqwest::header::{
 use reqwest::{Body, Method, Request};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::agent::error::AgentError;
@@ -197,21 +197,12 @@ fn build_error(url: &Url, why: &str) -> Outcome {
 /// The end of an object that the cache is to include.
 const MARKED_END: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
-/// A content block that holds a text.
-#[derive(Serialize)]
-struct TextBlock<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
-}
-
 /// Returns a text as a list of one marked block. Returns `None` for an empty text, because the API refuses marks on it.
 fn mark_text(text: &str) -> Option<Box<RawValue>> {
     if text.trim().is_empty() {
         return None;
     }
-    let block = TextBlock { kind: "text", text };
-    mark_last(&serde_json::to_string(&[block]).ok()?)
+    mark_last(&json!([{"type": "text", "text": text}]).to_string())
 }
 
 /// Marks the last object of an array, which isn't empty.

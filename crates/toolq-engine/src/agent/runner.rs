@@ -32,7 +32,7 @@ pub(crate) struct AgentRunner {
     pub(crate) environment: Arc<Environment>,
     pub(crate) mask: Arc<Mask>,
     output_dir: Option<PathBuf>,
-    toolsets: ToolsetCache,
+    toolsets: Mutex<CachedToolsets>,
 }
 
 impl AgentRunner {
@@ -42,13 +42,23 @@ impl AgentRunner {
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             output_dir: settings.output_dir.clone(),
-            toolsets: ToolsetCache::new(Arc::clone(&settings.tools)),
+            toolsets: Mutex::new((Arc::clone(&settings.tools), HashMap::new())),
         }
     }
 
-    /// Gives agents that begin from now on their tools from this file.
+    /// Gives agents that begin from now on their tools from this file. Agents that are running keep theirs.
     pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
-        self.toolsets.change_tools(tools);
+        *self.toolsets() = (Arc::clone(tools), HashMap::new());
+    }
+
+    fn toolset_of(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
+        let (tools, by_agent) = &mut *self.toolsets();
+        let entry = by_agent.entry(agent.name.clone());
+        Arc::clone(entry.or_insert_with(|| Arc::new(AgentToolset::new(tools, agent, backing))))
+    }
+
+    fn toolsets(&self) -> MutexGuard<'_, CachedToolsets> {
+        self.toolsets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs an agent to its end, within its timeout.
@@ -88,7 +98,7 @@ impl AgentRunner {
             runner: self,
             job: &job,
             backing,
-            toolset: self.toolsets.get_or_create(tool, backing),
+            toolset: self.toolset_of(tool, backing),
             scope,
             handle,
             progress,
@@ -178,13 +188,8 @@ impl AgentRunner {
 // What an agent works with: its subset of the tools, their declarations, and the checker for its calls. This is built
 // once for each agent in the file.
 
-/// The toolsets of all agents that have been called so far.
-pub(crate) struct ToolsetCache(Mutex<CachedToolsets>);
-
-struct CachedToolsets {
-    tools: Arc<ToolsConfig>,
-    by_agent: HashMap<String, Arc<AgentToolset>>,
-}
+/// The tools, and the toolsets of all agents that have been called so far.
+type CachedToolsets = (Arc<ToolsConfig>, HashMap<String, Arc<AgentToolset>>);
 
 /// The toolset of one agent.
 pub(crate) struct AgentToolset {
@@ -193,37 +198,6 @@ pub(crate) struct AgentToolset {
     /// Their declarations in the format of its API. `None` if it has no tools.
     pub(crate) declarations: Option<Box<RawValue>>,
     checker: CallChecker,
-}
-
-impl ToolsetCache {
-    pub(crate) fn new(tools: Arc<ToolsConfig>) -> Self {
-        Self(Mutex::new(CachedToolsets::new(tools)))
-    }
-
-    /// Builds toolsets from these tools from now on. Agents that are running keep theirs.
-    pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
-        *self.lock() = CachedToolsets::new(Arc::clone(tools));
-    }
-
-    pub(crate) fn get_or_create(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
-        let mut cached = self.lock();
-        let CachedToolsets { tools, by_agent } = &mut *cached;
-        let entry = by_agent.entry(agent.name.clone());
-        Arc::clone(entry.or_insert_with(|| Arc::new(AgentToolset::new(tools, agent, backing))))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CachedToolsets> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CachedToolsets {
-    fn new(tools: Arc<ToolsConfig>) -> Self {
-        Self {
-            tools,
-            by_agent: HashMap::new(),
-        }
-    }
 }
 
 impl AgentToolset {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::{Attempt, AttemptResult, canceled};
-use crate::command::child::{ChildExit, ChildProcess, ProcessGroups};
+use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipes::{CommandStreams, ParentEnds};
 use crate::command::spec::CommandSpec;
+use crate::control::ProcessGroups;
 use crate::control::RunControl;
 use crate::output::{OutputCollector, TailCapture};
 use crate::reach::Reach;
@@ -39,7 +40,7 @@ pub(crate) struct CommandRunner {
 }
 
 impl CommandRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+    pub(crate) fn new(settings: &EngineSettings, groups: ProcessGroups) -> Self {
         let owner = ProcessIdentity::current().reaper_argument();
         let program = settings.supervisor_program.as_deref();
         let reaper_pools = program.and_then(|program| ReaperPools::new(program, &owner));
@@ -53,18 +54,8 @@ impl CommandRunner {
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
             reaper_pools,
-            groups: ProcessGroups::default(),
+            groups,
         }
-    }
-
-    /// Suspends all running programs.
-    pub(crate) fn suspend(&self) {
-        self.groups.suspend();
-    }
-
-    /// Resumes all programs.
-    pub(crate) fn resume(&self) {
-        self.groups.resume();
     }
 
     /// Stops the supervisors.
@@ -167,14 +158,14 @@ async fn run_to_exit(
             let termination = terminate(&mut child, tool.timeout.kill_grace, &attempt.control);
             streams.pump_until(termination).await;
         }
-        let leaves = spec.leftovers() == Leftovers::Allow;
+        let leaves = spec.leftovers == Leftovers::Allow;
         let is_waited_for = wait_result == WaitResult::Exited && !leaves;
         let limit = is_waited_for.then_some(tool.timeout.kill_grace);
         let was_printing = streams.drain(limit).await;
         if leaves {
             child.release(&streams.outputs()).await;
         }
-        let exit = child.close(spec.leftovers(), &attempt.control).await;
+        let exit = child.close(spec.leftovers, &attempt.control).await;
         (exit, was_printing)
     };
     // What the program printed is in its result even if its reaper doesn't respond.
@@ -191,7 +182,7 @@ async fn run_to_exit(
         (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
         (WaitResult::Canceled, _) => AttemptResult::canceled_while_running(streams.into_output()),
         (WaitResult::Exited, exit) => {
-            let mut outcome = outcome_of_exit(streams, exit, spec.success_codes(), tool);
+            let mut outcome = outcome_of_exit(streams, exit, spec.success_codes, tool);
             if let Some(captured) = outcome.captured_mut() {
                 captured.was_printing = was_printing;
             }

@@ -36,8 +36,8 @@ pub(crate) struct CommandSpec<'a> {
     request: SpawnRequest,
     /// Why the program can't be confined, if so.
     confinement_problem: Option<String>,
-    leftovers: Leftovers,
-    success_codes: &'a [i32],
+    pub(crate) leftovers: Leftovers,
+    pub(crate) success_codes: &'a [i32],
     stdin: ProgramInput<'a>,
 }
 
@@ -92,16 +92,6 @@ impl CommandSpec<'_> {
             }
         };
         Ok((child, pipes))
-    }
-
-    /// Returns the exit codes that mean success.
-    pub(crate) fn success_codes(&self) -> &[i32] {
-        self.success_codes
-    }
-
-    /// Returns what happens to processes that the program leaves running.
-    pub(crate) fn leftovers(&self) -> Leftovers {
-        self.leftovers
     }
 
     /// Returns the outcome of a program that couldn't be confined, for the system's error number.

@@ -158,9 +158,8 @@ fn build_request(
     (key, trace): (&str, Option<&CallTrace>),
     environment: &Environment,
 ) -> Result<Request, Outcome> {
-    let resolver = TemplateResolver(environment);
-    let url = resolver.resolve_url(invocation, backing)?;
-    let mut headers = resolver.resolve_headers(&invocation.headers, &url)?;
+    let url = resolve_url(invocation, backing, environment)?;
+    let mut headers = resolve_headers(&invocation.headers, &url, environment)?;
     if job.accepted.tool.effect != Effect::Read
         && let Ok(key) = HeaderValue::from_str(key)
     {
@@ -208,42 +207,36 @@ fn to_reqwest_method(method: HttpMethod) -> Method {
     }
 }
 
-/// Resolves templates with the values of the environment.
-struct TemplateResolver<'e>(&'e Environment);
-
-impl TemplateResolver<'_> {
-    /// Resolves the URL, and ensures that tools.yaml allows its server.
-    fn resolve_url(
-        &self,
-        invocation: &HttpInvocation,
-        backing: &HttpBacking,
-    ) -> Result<Url, Outcome> {
-        build_request_url(backing, invocation, &|name| self.0.get(name)).map_err(
-            |error| match error {
-                RequestUrlError::MissingVariable(name) => Outcome::MissingVariable(name),
-                RequestUrlError::Malformed(_) | RequestUrlError::NotAllowed(_) => {
-                    error::build_failure(String::new(), error.to_string())
-                }
-            },
-        )
-    }
-
-    fn resolve_headers(
-        &self,
-        templates: &[(String, PartialTemplate)],
-        url: &Url,
-    ) -> Result<HeaderMap, Outcome> {
-        let mut headers = HeaderMap::with_capacity(templates.len() + 2);
-        for (name, template) in templates {
-            let value = HeaderValue::from_str(&resolve_text(template, self.0)?);
-            let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
-                let problem = format!("the value of the header {name} contains invalid characters");
-                return Err(header_failure(url, problem));
-            };
-            headers.append(name, value);
+/// Resolves the URL, and ensures that tools.yaml allows its server.
+fn resolve_url(
+    invocation: &HttpInvocation,
+    backing: &HttpBacking,
+    environment: &Environment,
+) -> Result<Url, Outcome> {
+    let url = build_request_url(backing, invocation, &|name| environment.get(name));
+    url.map_err(|error| match error {
+        RequestUrlError::MissingVariable(name) => Outcome::MissingVariable(name),
+        RequestUrlError::Malformed(_) | RequestUrlError::NotAllowed(_) => {
+            error::build_failure(String::new(), error.to_string())
         }
-        Ok(headers)
+    })
+}
+
+fn resolve_headers(
+    templates: &[(String, PartialTemplate)],
+    url: &Url,
+    environment: &Environment,
+) -> Result<HeaderMap, Outcome> {
+    let mut headers = HeaderMap::with_capacity(templates.len() + 2);
+    for (name, template) in templates {
+        let value = HeaderValue::from_str(&resolve_text(template, environment)?);
+        let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
+            let problem = format!("the value of the header {name} contains invalid characters");
+            return Err(header_failure(url, problem));
+        };
+        headers.append(name, value);
     }
+    Ok(headers)
 }
 
 fn header_failure(url: &Url, problem: String) -> Outcome {

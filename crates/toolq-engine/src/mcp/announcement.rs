@@ -109,10 +109,10 @@ pub struct ServerLister {
 impl ServerLister {
     /// Creates a lister. Nothing is started yet.
     pub fn new(settings: &EngineSettings) -> Self {
-        let backends = Arc::new(BackendRunner::new(settings));
+        let control = RunControl::new();
         Self {
-            control: RunControl::new(Arc::clone(&backends) as _),
-            backends,
+            backends: Arc::new(BackendRunner::new(settings, &control)),
+            control,
         }
     }
 

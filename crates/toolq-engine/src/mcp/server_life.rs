@@ -24,7 +24,7 @@ pub(crate) struct ServerLife {
     /// The process id of its program, if that is known.
     pid: Option<i32>,
     /// Whether its start is on record.
-    is_recorded: bool,
+    pub(crate) is_recorded: bool,
     calls: u64,
     notices: ServerNotices,
 }
@@ -52,11 +52,6 @@ impl ServerLife {
             calls: 0,
             notices,
         }
-    }
-
-    /// Returns whether the start is on record.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.is_recorded
     }
 
     /// Sets the process id of the server's program.

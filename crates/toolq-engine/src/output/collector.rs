@@ -163,7 +163,7 @@ impl OutputCollector {
             }
             OutputCapture::Document(document) => document,
         };
-        let bytes = document.total_bytes();
+        let bytes = document.total_bytes;
         let parser = OutputParser {
             kind: self.kind,
             select: self.select.as_deref(),
@@ -214,7 +214,7 @@ fn document_as_text(
     let mut text = TextCapture::new(limits, mask);
     text.push(document.bytes());
     let (text, captured) = text.finish(trim_newline);
-    let bytes = document.total_bytes();
+    let bytes = document.total_bytes;
     (
         text,
         CaptureStats {

@@ -126,10 +126,11 @@ pub(crate) struct CallLimits {
 impl CallLimits {
     /// Creates the limits for `jobs` calls at once, or for as many as this process has descriptors for.
     pub(crate) fn new(jobs: NonZeroUsize) -> Self {
-        let limits = DescriptorLimits::of_process(jobs);
+        let open_files = getrlimit(Resource::Nofile).current;
+        let [calls, max_agents] = descriptor_limits(jobs, open_files);
         Self {
-            calls: ConcurrencyLimit::new(limits.calls),
-            max_agents: limits.agents,
+            calls: ConcurrencyLimit::new(calls),
+            max_agents,
             agents_by_depth: Arc::default(),
         }
     }
@@ -156,35 +157,21 @@ const DESCRIPTORS_PER_CALL: u64 = 8;
 /// Levels of nested agents that share the descriptors for agents.
 const AGENT_LEVELS: u64 = 4;
 
-/// Maximum numbers of calls at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DescriptorLimits {
-    /// Of calls other than those of agents.
-    calls: NonZeroUsize,
-    /// Of agents on each level of nesting. An agent has one request in flight.
-    agents: NonZeroUsize,
-}
-
-impl DescriptorLimits {
-    /// Returns the limits for `jobs` calls at once in this process.
-    fn of_process(jobs: NonZeroUsize) -> Self {
-        Self::new(jobs, getrlimit(Resource::Nofile).current)
-    }
-
-    /// Three quarters of the descriptors are for calls, one quarter for agents. `None` is no limit on open files.
-    fn new(jobs: NonZeroUsize, open_files: Option<u64>) -> Self {
-        let available = open_files
-            .unwrap_or(u64::MAX)
-            .saturating_sub(RESERVED_DESCRIPTORS);
-        let capped = |maximum: u64| {
-            let maximum = usize::try_from(maximum).unwrap_or(usize::MAX);
-            jobs.min(NonZeroUsize::new(maximum).unwrap_or(NonZeroUsize::MIN))
-        };
-        Self {
-            calls: capped(available / 4 * 3 / DESCRIPTORS_PER_CALL),
-            agents: capped(available / 4 / AGENT_LEVELS),
-        }
-    }
+/// Returns how many of `jobs` calls may run at once in a process with so many open files: other than those of agents, and of agents on
+/// each level of nesting. An agent has one request in flight. Three quarters of the descriptors are for calls, one quarter for agents.
+/// `None` is no limit on open files.
+fn descriptor_limits(jobs: NonZeroUsize, open_files: Option<u64>) -> [NonZeroUsize; 2] {
+    let available = open_files
+        .unwrap_or(u64::MAX)
+        .saturating_sub(RESERVED_DESCRIPTORS);
+    let maximums = [
+        available / 4 * 3 / DESCRIPTORS_PER_CALL,
+        available / 4 / AGENT_LEVELS,
+    ];
+    maximums.map(|maximum| {
+        let maximum = usize::try_from(maximum).unwrap_or(usize::MAX);
+        jobs.min(NonZeroUsize::new(maximum).unwrap_or(NonZeroUsize::MIN))
+    })
 }
 
 // The limits of tools, servers and hosts on when calls start, shared by a turn, the turns of all agents in it, and the
@@ -325,8 +312,8 @@ mod tests {
     }
 
     fn limits(jobs: usize, open_files: Option<u64>) -> (usize, usize) {
-        let limits = DescriptorLimits::new(jobs.try_into().unwrap(), open_files);
-        (limits.calls.get(), limits.agents.get())
+        let [calls, agents] = descriptor_limits(jobs.try_into().unwrap(), open_files);
+        (calls.get(), agents.get())
     }
 
     #[test]

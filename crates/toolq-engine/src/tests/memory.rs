@@ -17,7 +17,7 @@ use crate::tests::scripted_runner::{
     failure_outcome, paused_runtime, play_script, run_turn_with, success_outcome, tool,
 };
 use toolq_core::types::{
-    CallClaim, CallEnding, CallHistory, CallMemory, CallOutput, CallRef, Commit, CommitDone,
+    CallClaim, CallEnding, CallHistory, CallKey, CallMemory, CallOutput, CallRef, CommitDone,
     DoubtCause, EarlierRun, Effect, EmitError, Event, EventSink, HaltCause, MemoryVerdict, Outcome,
     RecalledCall, Recollection, RestoredResult, ResultContent, Status, Tool,
 };
@@ -102,10 +102,14 @@ impl CallHistory for ScriptedMemory {
 }
 
 impl CallMemory for ScriptedMemory {
-    fn commit(&self, commit: Commit, done: CommitDone) {
+    fn history(&self) -> &dyn CallHistory {
+        self
+    }
+
+    fn commit(&self, claims: Vec<(CallKey, CallClaim)>, done: CommitDone) {
         let mut claimed = self.claimed.lock().unwrap();
         let mut ours = Vec::new();
-        for (_, claim) in &commit.claims {
+        for (_, claim) in &claims {
             self.tell(format!("claim {}", claim.name));
             match claimed.pop_front().unwrap_or(Ok(true)) {
                 Ok(is_ours) => ours.push(is_ours),

@@ -12,7 +12,7 @@ use crate::turn::agent_turns::{AgentRequest, AgentTurns, TurnHandle};
 use crate::turn::call::{RunningCall, StopSignal};
 use crate::turn::starts::TurnLink;
 use toolq_core::os::failpoint;
-use toolq_core::types::{Effect, Event, EventSink as _, Outcome};
+use toolq_core::types::{Effect, Event, Outcome};
 
 impl RunningCall {
     /// Makes one attempt, or runs the probe of the call's tool. The start of it was emitted.

@@ -66,13 +66,13 @@ impl RunningCall {
     ) -> ControlFlow<Outcome, Recollection> {
         let (job, origin) = (Arc::clone(&self.job), turn.engine.turn_origin.clone());
         let ask = move |memory: &dyn CallMemory| {
-            memory.recall(&RecalledCall {
+            memory.history().recall(&RecalledCall {
                 call: &job.call,
                 accepted: Some(&job.accepted),
                 origin: &origin,
             })
         };
-        let recalled = if memory.is_at_hand() {
+        let recalled = if memory.history().is_at_hand() {
             ask(&**memory)
         } else {
             let memory = Arc::clone(memory);

@@ -45,7 +45,7 @@ pub(crate) use crate::attempt::CallJob;
 pub(crate) use agent_turns::{SubTurnAnswers, TurnHandle};
 pub(crate) use concurrent::ConcurrentTurns;
 pub use concurrent::{LateResult, TurnRequest};
-pub(crate) use shared::{SharedDelivery, SharedSink, TurnSink};
+pub(crate) use shared::{SharedSink, TurnSink};
 
 /// Statistics of a turn.
 #[derive(Debug, Default, Clone)]

@@ -83,7 +83,7 @@ pub(super) struct CallQueue {
     sync_requests: u64,
     /// The latest of these requests that is done.
     synced: u64,
-    has_unrequested: bool,
+    pub(super) has_unrequested: bool,
 }
 
 impl CallQueue {
@@ -164,11 +164,6 @@ impl CallQueue {
         if let Some(entry) = self.get_mut(number) {
             entry.state = CallState::Answered(Box::new(answer), durability);
         }
-    }
-
-    /// Returns whether answers have to become durable, and nobody has requested that.
-    pub(super) fn has_unrequested(&self) -> bool {
-        self.has_unrequested
     }
 
     /// Makes all answers wait for a request that the caller makes. Returns its number.

@@ -17,8 +17,7 @@ use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink};
 /// An event sink behind a shared reference. Copies emit to the same sink.
 ///
 /// All turns that share it are driven by one task, so its lock is never contended.
-#[derive(Clone, Copy)]
-pub(crate) struct SharedSink<'e>(pub(crate) &'e dyn SyncEventSink);
+pub(crate) type SharedSink<'e> = &'e dyn SyncEventSink;
 
 /// An event sink that can be used through a shared reference.
 pub(crate) trait SyncEventSink: Send + Sync {
@@ -54,52 +53,29 @@ impl SyncEventSink for TurnSink<'_> {
     }
 }
 
-impl SharedSink<'_> {
-    /// Emits events like [`EventSink::emit`], but through a shared reference.
-    pub(crate) fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        self.0.emit(events)
-    }
-}
-
 impl EventSink for SharedSink<'_> {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        self.0.emit(events)
+        SyncEventSink::emit(*self, events)
     }
+
     fn shows_progress(&self, call: &CallRef) -> bool {
-        self.0.shows_progress(call)
+        SyncEventSink::shows_progress(*self, call)
     }
 }
 
 /// An answer delivery behind a shared reference. All turns that share it are driven by one task, so its lock is never
 /// contended.
-#[derive(Clone, Copy)]
-pub(crate) struct SharedDelivery<'e>(pub(crate) &'e dyn SyncAnswerDelivery);
+pub(crate) type SharedDelivery<'e> = &'e Mutex<&'e mut dyn AnswerDelivery>;
 
-/// An answer delivery that can be used through a shared reference.
-pub(crate) trait SyncAnswerDelivery: Send + Sync {
-    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink);
-    fn finish_turn(&self, sink: &mut dyn EventSink);
-}
-
-impl SyncAnswerDelivery for Mutex<&mut dyn AnswerDelivery> {
-    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+impl AnswerDelivery for SharedDelivery<'_> {
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
         delivery.deliver(call, answer, sink);
     }
 
-    fn finish_turn(&self, sink: &mut dyn EventSink) {
+    fn finish_turn(&mut self, sink: &mut dyn EventSink) {
         let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
         delivery.finish_turn(sink);
-    }
-}
-
-impl AnswerDelivery for SharedDelivery<'_> {
-    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        self.0.deliver(call, answer, sink);
-    }
-
-    fn finish_turn(&mut self, sink: &mut dyn EventSink) {
-        self.0.finish_turn(sink);
     }
 }
 
@@ -126,7 +102,7 @@ struct Tickets {
 pub(crate) struct TurnGate {
     shared: Arc<SharedTurnGate>,
     /// The locks of one call say nothing about the others of its turn, so only those of a single call count.
-    uses_locks: bool,
+    pub(crate) uses_locks: bool,
     place: Place,
 }
 
@@ -151,11 +127,6 @@ impl TurnGate {
             uses_locks: call_count == 1,
             place: Place::Outside,
         }
-    }
-
-    /// Whether the locks of its call decide which other turns it waits for.
-    pub(crate) fn uses_locks(&self) -> bool {
-        self.uses_locks
     }
 
     /// Whether the turn is inside alone.
@@ -239,7 +210,7 @@ impl RunningTurn<'_> {
         let is_parallel = settings.jobs.get() > 1;
         let safe = job.accepted.safe && is_parallel;
         let locks = job.accepted.locks.as_ref();
-        let locks = locks.filter(|_| is_parallel && gate.uses_locks()).cloned();
+        let locks = locks.filter(|_| is_parallel && gate.uses_locks).cloned();
         let access = CallAccess {
             safe,
             locks: locks

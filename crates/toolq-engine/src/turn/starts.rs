@@ -14,7 +14,7 @@ use crate::turn::call::{EndedCall, RunningCall, Start, StopSignal};
 use crate::turn::lines::RetryInLine;
 use crate::turn::queue::CallStop;
 use crate::turn::{RunningTurn, SharedSink};
-use toolq_core::types::{Commit, EmitError, Event};
+use toolq_core::types::{EmitError, Event};
 
 /// The calls that have their place, each until it has its outcome.
 pub(super) struct RunningCalls<'e> {
@@ -160,25 +160,17 @@ impl RunningTurn<'_> {
         }
         let Some(memory) = memory else { return };
         if !claimed.is_empty() {
-            let commit = Commit {
-                claims,
-                syncs_log: false,
-            };
-            memory.commit(commit, Box::new(|done| tell_all(claimed, &done)));
+            memory.commit(claims, Box::new(|done| tell_all(claimed, &done)));
         }
         if !recorded.is_empty() {
-            let commit = Commit {
-                claims: Vec::new(),
-                syncs_log: true,
-            };
-            memory.commit(commit, Box::new(|done| tell_all(recorded, &done)));
+            memory.commit(Vec::new(), Box::new(|done| tell_all(recorded, &done)));
         }
     }
 
     /// Requests that the results which somebody waits for become durable. This isn't done as soon as a call ends, so that one sync
     /// also covers the start that usually follows.
     pub(super) fn sync_results(&mut self) {
-        if !self.queue.has_unrequested() {
+        if !self.queue.has_unrequested {
             return;
         }
         let Some(memory) = &self.engine.settings.memory else {
@@ -186,13 +178,9 @@ impl RunningTurn<'_> {
         };
         let request = self.queue.request_sync();
         let messages = self.calls.messages.0.clone();
-        let commit = Commit {
-            claims: Vec::new(),
-            syncs_log: true,
-        };
         // If they never become durable, the log says so, and they are results all the same.
         let done = move |_| drop(messages.send(CallMessage::Synced(request)));
-        memory.commit(commit, Box::new(done));
+        memory.commit(Vec::new(), Box::new(done));
     }
 }
 

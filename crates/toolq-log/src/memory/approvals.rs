@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made};
-use crate::memory::known_call::entries_error;
 use crate::memory::place::RememberedIn;
 use crate::memory::recollection::approval_of;
 use crate::memory::store::MemoryStore;
@@ -49,7 +48,7 @@ pub struct WaitingCall {
 pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall>, LogError> {
     let store = MemoryStore::for_people(place.clone(), log);
     let dir = store.entries_dir();
-    let fail = |error| entries_error(dir, error);
+    let fail = LogError::io(dir, "read");
     let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
         return Ok(Vec::new());
     };
@@ -113,7 +112,7 @@ pub fn decide_call(
         entries.sync()?;
         let number = match entries.read_question(&call.name, call.number)? {
             Some(question) if call.decision.is_some() => {
-                entries.ask_again(&call.name, &question)?
+                entries.ask(&call.name, &question, true)?
             }
             _ => call.number,
         };
@@ -121,11 +120,7 @@ pub fn decide_call(
         entries.sync()?;
         Ok(made)
     });
-    made.map_err(|source| LogError::Io {
-        path: dir.to_owned(),
-        action: "written",
-        source,
-    })
+    made.map_err(LogError::io(dir, "written"))
 }
 
 impl MemoryStore {
@@ -142,7 +137,7 @@ impl MemoryStore {
         name: EntryName,
         number: u32,
     ) -> Result<Option<WaitingCall>, LogError> {
-        let fail = |error| entries_error(entries.path(), error);
+        let fail = LogError::io(entries.path(), "read");
         let question = entries.read_question(&name, number).map_err(fail)?;
         let Some(question) = question else {
             return Ok(None);

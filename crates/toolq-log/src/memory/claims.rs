@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -230,30 +231,16 @@ impl ClaimsDir {
     }
 
     /// Asks whether an attempt may start. Returns the number of the question: an earlier one about the same thing is not asked
-    /// again.
+    /// again, unless it `is_repeated`.
     ///
     /// # Errors
     /// It can't be recorded.
-    pub fn ask(&self, name: &EntryName, question: &Question) -> io::Result<u32> {
+    pub fn ask(&self, name: &EntryName, question: &Question, is_repeated: bool) -> io::Result<u32> {
         for number in 1.. {
             let link = format!("{name}.q{number}");
             match self.make_link(&link, &question.to_string(), Question::parse)? {
-                Made::Existed(other) if other.digest != question.digest => {}
+                Made::Existed(other) if is_repeated || other.digest != question.digest => {}
                 Made::New | Made::Existed(_) => return Ok(number),
-            }
-        }
-        unreachable!("numbers don't end before the disk is full")
-    }
-
-    /// Asks once more what was asked before. Returns the number of the question.
-    ///
-    /// # Errors
-    /// It can't be recorded.
-    pub fn ask_again(&self, name: &EntryName, question: &Question) -> io::Result<u32> {
-        for number in 1.. {
-            let link = format!("{name}.q{number}");
-            if self.make_link(&link, &question.to_string(), Question::parse)? == Made::New {
-                return Ok(number);
             }
         }
         unreachable!("numbers don't end before the disk is full")
@@ -427,8 +414,7 @@ fn random_number() -> io::Result<u64> {
 
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}:", self.log, self.offset, self.generation)?;
-        write_context(f, self.context)
+        write_target(f, (&self.log, self.offset), &self.generation, self.context)
     }
 }
 
@@ -436,62 +422,65 @@ impl Claim {
     fn parse(text: &str) -> Option<Self> {
         // Where there are no links, the file may have been made and not written. Its log isn't known then.
         let text = if text.is_empty() { ":0:1::" } else { text };
-        let (log, [offset, generation, message, before]) = split_target(text)?;
+        let (log, offset, generation, context) = parse_target(text)?;
         Some(Self {
             log,
-            offset: offset.parse().ok()?,
-            generation: generation.parse().ok()?,
-            context: parse_context(message, before)?,
+            offset,
+            generation,
+            context,
         })
     }
 }
 
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}:", self.log, self.offset, self.digest)?;
-        write_context(f, self.context)
+        write_target(f, (&self.log, self.offset), &self.digest, self.context)
     }
 }
 
 impl Question {
     fn parse(text: &str) -> Option<Self> {
-        let (log, [offset, digest, message, before]) = split_target(text)?;
+        let (log, offset, digest, context) = parse_target(text)?;
         Some(Self {
             log,
-            offset: offset.parse().ok()?,
-            digest: digest.to_owned(),
-            context: parse_context(message, before)?,
+            offset,
+            digest,
+            context,
         })
     }
 }
 
-/// Splits the target of a link at its colons. A log's name may have some, too.
-fn split_target(text: &str) -> Option<(String, [&str; 4])> {
+/// Writes the target of a link: `LOG:OFFSET:WORD:MESSAGE:BEFORE`.
+fn write_target(
+    f: &mut fmt::Formatter<'_>,
+    (log, offset): (&str, u64),
+    word: &dyn fmt::Display,
+    CallContext { message, before }: CallContext,
+) -> fmt::Result {
+    let digest = |digest: Option<ContextDigest>| digest.map_or_else(String::new, |d| d.to_string());
+    write!(
+        f,
+        "{log}:{offset}:{word}:{}:{}",
+        digest(message),
+        digest(before)
+    )
+}
+
+/// Reads what [`write_target`] writes. A log's name may have colons, too.
+fn parse_target<T: FromStr>(text: &str) -> Option<(String, u64, T, CallContext)> {
     let mut parts = text.rsplitn(5, ':');
-    let [before, message, third, offset] =
-        [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
-    Some((parts.next()?.to_owned(), [offset, third, message, before]))
-}
-
-fn write_context(f: &mut fmt::Formatter<'_>, context: CallContext) -> fmt::Result {
-    if let Some(message) = context.message {
-        write!(f, "{message}")?;
-    }
-    f.write_str(":")?;
-    context
-        .before
-        .map_or(Ok(()), |before| write!(f, "{before}"))
-}
-
-fn parse_context(message: &str, before: &str) -> Option<CallContext> {
-    let parse = |text: &str| match text {
+    let mut digest = || match parts.next()? {
         "" => Some(None),
         text => ContextDigest::parse(text).map(Some),
     };
-    Some(CallContext {
-        message: parse(message)?,
-        before: parse(before)?,
-    })
+    let (before, message) = (digest()?, digest()?);
+    let (word, offset) = (parts.next()?, parts.next()?);
+    Some((
+        parts.next()?.to_owned(),
+        offset.parse().ok()?,
+        word.parse().ok()?,
+        CallContext { message, before },
+    ))
 }
 
 /// Returns the name of a log as entries say it: that of its file, without `.jsonl`.

@@ -132,14 +132,9 @@ pub fn settle_call(
         entries.sync()?;
         Ok(made)
     });
-    let failed = |source| LogError::Io {
-        path: dir.to_owned(),
-        action: "written",
-        source,
-    };
-    match settled.map_err(failed)? {
+    match settled.map_err(LogError::io(dir, "written"))? {
         Made::New => {
-            if store.is_at_hand() {
+            if store.is_own_log() {
                 // The entry decides. The record tells those who read only the log, so it may be missing.
                 let _ = append_settlement(&call, &call.log, settlement, Clock::system());
             }
@@ -185,9 +180,9 @@ fn find_call(
 ) -> Result<(MemoryStore, CallInDoubt), SettleError> {
     let log = logs.first().map_or(Path::new(""), PathBuf::as_path);
     let store = MemoryStore::for_people(place.clone(), log);
-    if store.is_at_hand() {
+    if store.is_own_log() {
         // A log that is the memory has to be there, and whole.
-        let read = store.with_index(store.own_log(), |index| index.update().map(drop))?;
+        let read = store.with_index(&store.own_log, |index| index.update().map(drop))?;
         read.ok_or_else(|| LogError::NotFound(log.to_owned()))?;
     }
     let mut candidates = store.calls_by_key(id)?;
@@ -197,9 +192,9 @@ fn find_call(
     let mut refusal = None;
     let mut in_doubt = Vec::new();
     for (key, call) in &candidates {
-        match settleable(call) {
+        match settleable(call, id) {
             Ok(()) => in_doubt.push(store.describe(key, call)),
-            Err(why) => refusal = Some(why(id.to_owned())),
+            Err(why) => refusal = Some(why),
         }
     }
     in_doubt.sort_by_key(|call| call.started_ms);
@@ -224,15 +219,16 @@ fn is_in_doubt(call: &KnownCall) -> bool {
 }
 
 /// Without a settlement, a call that timed out may run again where its tool is `once`, so people may settle it.
-fn settleable(call: &KnownCall) -> Result<(), Box<dyn Fn(String) -> SettleError + '_>> {
+fn settleable(call: &KnownCall, id: &str) -> Result<(), SettleError> {
+    let id = id.to_owned();
     match (decision_about(call, true), &call.settlement) {
-        (_, Some(settlement)) => Err(Box::new(|id| SettleError::Settled {
+        (_, Some(settlement)) => Err(SettleError::Settled {
             id,
             earlier: Box::new(settlement.clone()),
-        })),
+        }),
         (Decision::InDoubt, None) => Ok(()),
-        (Decision::Wait | Decision::IsRunning, None) => Err(Box::new(SettleError::Running)),
-        _ => Err(Box::new(SettleError::NotInDoubt)),
+        (Decision::Wait | Decision::IsRunning, None) => Err(SettleError::Running(id)),
+        _ => Err(SettleError::NotInDoubt(id)),
     }
 }
 
@@ -310,7 +306,7 @@ impl MemoryStore {
         if let RememberedIn::Log { .. } = &self.place {
             let index =
                 |index: &mut crate::memory::LogIndex| Ok(index.update()?.keys_of(&|_| true));
-            let mut keys = self.with_index(self.own_log(), index)?.unwrap_or_default();
+            let mut keys = self.with_index(&self.own_log, index)?.unwrap_or_default();
             keys.retain(|key| key.to_string().starts_with(prefix));
             return Ok(keys);
         }
@@ -318,11 +314,7 @@ impl MemoryStore {
             return Ok(vec![key]);
         }
         let dir = self.entries_dir();
-        let failed = |source| LogError::Io {
-            path: dir.to_owned(),
-            action: "read",
-            source,
-        };
+        let failed = LogError::io(dir, "read");
         let Some(entries) = ClaimsDir::open(dir).map_err(failed)? else {
             return Ok(Vec::new());
         };

@@ -8,9 +8,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use toolq_core::json::{Input, JsonText, meaning_digest};
-use toolq_core::types::{
-    AcceptedCall, Call, CallContext, ContextDigest, TurnOrigin, is_generated_id, is_random_id,
-};
+use toolq_core::types::{CallContext, ContextDigest, RecalledCall, is_generated_id, is_random_id};
 
 /// What says which call a call is.
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +53,16 @@ pub enum Remembered {
 impl Identity {
     /// Returns what names a call. `None` if nothing does that lasts, or if its input isn't one.
     pub fn of(
-        call: &Call,
-        accepted: Option<&AcceptedCall>,
-        (root, origin): (&Path, &TurnOrigin),
+        request: &RecalledCall<'_>,
+        root: &Path,
         before: Option<ContextDigest>,
         remembered: Remembered,
     ) -> Option<Self> {
+        let RecalledCall {
+            call,
+            accepted,
+            origin,
+        } = *request;
         let input = call.input.as_ref().ok()?;
         let executed = accepted.map_or(input, |accepted| &accepted.input);
         let once =

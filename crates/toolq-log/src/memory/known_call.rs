@@ -1,7 +1,6 @@
 //! What is known of an earlier call: from its entries, and from what the logs say of its attempts.
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::error::LogError;
@@ -69,7 +68,7 @@ pub(super) fn add_entries(
     key: &MemoryKey,
     found: &mut Vec<KnownCall>,
 ) -> Result<(), LogError> {
-    let fail = |error| entries_error(entries.path(), error);
+    let fail = LogError::io(entries.path(), "read");
     let name = |instance, attempt| EntryName {
         key: key.clone(),
         instance,
@@ -184,13 +183,5 @@ impl AttemptFacts {
             .as_ref()
             .unwrap_or(&identity.input_digest);
         self.tool == tool && (self.input_digest == identity.input_digest || executed == asked)
-    }
-}
-
-pub(crate) fn entries_error(dir: &Path, source: io::Error) -> LogError {
-    LogError::Io {
-        path: dir.to_owned(),
-        action: "read",
-        source,
     }
 }

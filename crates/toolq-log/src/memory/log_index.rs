@@ -14,19 +14,19 @@ use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
 use crate::open::sessions;
-use crate::read::{Corruption, LineExtent, RecordReader};
+use crate::read::{Corruption, CorruptionKind, LineExtent, RecordReader};
 use crate::records::{
-    CallContent, CallEndRecord, CallRecord, FormatVersion, Record, RecordContent, RecordKind,
-    ResolveRecord, SessionRecord, StartRecord, TurnRecord,
+    CallContent, CallEndRecord, CallRecord, Record, RecordContent, RecordKind, ResolveRecord,
+    SessionRecord, StartRecord, TurnRecord,
 };
 use toolq_core::types::{CallContext, ContextDigest, Effect, Reach, RestoredResult, ResultContent};
 
 /// A log, and what is known of its calls.
 pub(crate) struct LogIndex {
-    path: PathBuf,
-    file: File,
-    reader: RecordReader,
-    calls: CallFacts,
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) reader: RecordReader,
+    pub(crate) calls: CallFacts,
 }
 
 /// What is known of the calls of a log.
@@ -118,31 +118,13 @@ impl LogIndex {
 
     /// Reads a log that is open already.
     pub(crate) fn from_file(path: &Path, file: File) -> Result<Self, LogError> {
-        let clone = file.try_clone().map_err(|source| LogError::Io {
-            path: path.to_owned(),
-            action: "read",
-            source,
-        })?;
+        let clone = file.try_clone().map_err(LogError::io(path, "read"))?;
         Ok(Self {
             path: path.to_owned(),
             reader: RecordReader::from_file(clone),
             file,
             calls: CallFacts::default(),
         })
-    }
-
-    /// Returns the open file.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns what is known of the calls, as far as the log was read.
-    pub(crate) fn calls(&self) -> &CallFacts {
-        &self.calls
     }
 
     /// Reads what has been added, and returns what is known of the calls.
@@ -155,34 +137,22 @@ impl LogIndex {
         Ok(&self.calls)
     }
 
-    /// Reads what has been added. Returns what is wrong with its end, if that is torn.
+    /// Reads what has been added. Returns the size of its end in bytes, if that is torn.
     ///
     /// # Errors
     /// The log is damaged elsewhere.
-    pub(crate) fn read_to_end(&mut self) -> Result<Option<Corruption>, LogError> {
+    pub(crate) fn read_to_end(&mut self) -> Result<Option<u64>, LogError> {
         self.reader.continue_reading();
         while let Some(record) = self.reader.next_borrowed() {
             match record.and_then(|record| self.calls.apply(&record)) {
-                Err(corruption) if corruption.is_torn_end() => return Ok(Some(corruption)),
+                Err(Corruption {
+                    kind: CorruptionKind::Torn { bytes },
+                    ..
+                }) => return Ok(Some(bytes)),
                 applied => applied.map_err(|error| LogError::from_corruption(&self.path, error))?,
             }
         }
         Ok(None)
-    }
-
-    /// Returns the number of records that were read.
-    pub(crate) fn record_count(&self) -> u64 {
-        self.reader.record_count()
-    }
-
-    /// Returns the size of the records that were read, in bytes.
-    pub(crate) fn offset(&self) -> u64 {
-        self.reader.offset()
-    }
-
-    /// Returns the newer format version of what was read, if a newer toolq wrote some of it.
-    pub(crate) fn newer_format(&self) -> Option<FormatVersion> {
-        self.reader.newer_format()
     }
 
     /// Reads the result of a call again. `None` if a file that holds it is gone.
@@ -223,7 +193,7 @@ impl LogIndex {
         Some(AskedCall {
             tool_use_id: call.tool_use_id.into_owned(),
             tool: call.tool_name.into_owned(),
-            input: input.map(|input| input.as_raw().get().to_owned()),
+            input: input.map(|input| input.get().to_owned()),
             timestamp: record.timestamp,
         })
     }
@@ -233,7 +203,7 @@ impl LogIndex {
         let record = RecordReader::read_again(&self.file, extent).ok()?;
         let json = record.content.load(&self.path).ok()?;
         let content: CallContent<'_> = serde_json::from_str(json.get()).ok()?;
-        content.input.map(|input| input.as_raw().get().to_owned())
+        content.input.map(|input| input.get().to_owned())
     }
 }
 

@@ -4,13 +4,12 @@
 //! `identity` says which calls are the same, `selection` which of several earlier calls that look alike a call is, and
 //! `decision` what becomes of a call that was started before. All three are pure. `claims` keeps one entry for each attempt, and
 //! a `log_index` knows what a log says about them. `store` finds both, `recollection` makes the answer of it, and `doubts` and
-//! `approvals` are what people see and say, and `history` is what a plan sees.
+//! `approvals` are what people see and say.
 
 mod approvals;
 mod claims;
 mod decision;
 mod doubts;
-mod history;
 mod identity;
 mod known_call;
 mod log_index;
@@ -24,8 +23,7 @@ mod tests;
 pub use approvals::{WaitingCall, decide_call, waiting_calls};
 pub use claims::{Claim, ClaimsDir, Decided, EntryName, Made, Question, Settlement};
 pub use doubts::{CallInDoubt, SettleError, calls_in_doubt, record_settlement, settle_call};
-pub use history::RecordedHistory;
 pub use identity::{Identity, MemoryKey, Remembered};
 pub(crate) use log_index::LogIndex;
 pub use place::{MemoryUse, RememberedIn, RunAgain};
-pub(crate) use store::MemoryStore;
+pub use store::MemoryStore;

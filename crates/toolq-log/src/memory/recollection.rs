@@ -1,53 +1,78 @@
-//! What a session's memory answers the engine.
+//! What a memory answers the engine: a session's, or that of who runs nothing. A plan asks what it says of calls, and leaves it as
+//! it is.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::error::LogError;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Question, Settlement};
 use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful};
-use crate::memory::identity::{CallKeys, Identity, digest_text};
-use crate::memory::known_call::KnownCall;
-use crate::memory::log_index::{AttemptFacts, LogIndex};
-use crate::memory::store::{Lookup, MemoryStore};
+use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered, digest_text};
+use crate::memory::known_call::{KnownCall, member};
+use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts};
+use crate::memory::selection::{Member, Recalled, recall};
+use crate::memory::store::MemoryStore;
 use crate::records::{recorded_text, sha256_hex};
-use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, CallClaim, CallConflict, CallKey,
-    CallOutput, CallRef, DoubtCause, EarlierRun, Effect, MemoryVerdict, Outcome, RecalledCall,
-    Recollection, RestoredResult, ResultContent, ResultSource, RunsAgain, Status, UnsettledStart,
+    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, CallClaim, CallConflict, CallHistory,
+    CallOutput, CallRef, DoubtCause, EarlierRun, Effect, EmitError, MemoryVerdict, Outcome,
+    RecalledCall, Recollection, RestoredResult, ResultContent, ResultSource, RunsAgain, Status,
+    UnsettledStart,
 };
 
-impl MemoryStore {
-    /// Returns what is known of a call that `identity` names. `now` is in milliseconds since 1970.
-    ///
-    /// # Errors
-    /// The memory can't be read.
-    pub(crate) fn recall(
+impl CallHistory for MemoryStore {
+    fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
+        let recalled = self.recall_call(request);
+        recalled.map_err(|error| error.of_memory())
+    }
+
+    fn find_run(&self, request: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
+        let lookup = self.look_up(request).map_err(|error| error.of_memory())?;
+        Ok(lookup.and_then(|lookup| lookup.earlier_run()))
+    }
+
+    fn recall_read(
         &self,
         request: &RecalledCall<'_>,
-        identity: &Identity,
-        mask: &Arc<Mask>,
-        now: u64,
-    ) -> Result<Recollection, LogError> {
-        let asker = self.asker(request);
-        let once = request
-            .accepted
-            .and_then(|accepted| accepted.tool.once.as_ref());
-        let expires = once.and_then(|once| once.expires);
-        let tool = recorded_text(&request.call.name, mask);
-        let call = CallRef::new(request.call, None).key();
-        let lookup = self.look_up(identity, (&call, &tool), asker, (expires, now))?;
-        let answerer = Answerer {
-            store: self,
-            request,
-            identity,
-            mask,
-            lookup: &lookup,
+        run: Option<&EarlierRun>,
+    ) -> Result<Option<RestoredResult>, EmitError> {
+        let identity = self.identify(request);
+        let Some(identity) = identity.filter(|_| !self.runs_again(&request.call.id)) else {
+            return Ok(None);
         };
-        let verdict = answerer.verdict()?;
+        let found = self.find_read(request, &identity, run);
+        found.map_err(|error| error.of_memory())
+    }
+
+    fn resumes_reads(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
+    fn remembers_ids(&self) -> bool {
+        self.usage.remembered == Remembered::ById
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.is_own_log()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemoryStore").field(&self.place).finish()
+    }
+}
+
+impl MemoryStore {
+    fn recall_call(&self, request: &RecalledCall<'_>) -> Result<Recollection, LogError> {
+        let Some(lookup) = self.look_up(request)? else {
+            return Ok(Recollection::FORGETTABLE);
+        };
+        let verdict = lookup.verdict()?;
         if matches!(verdict, MemoryVerdict::Known(_)) {
+            let call = CallRef::new(request.call, None).key();
             self.take(&lookup.recalled.key, lookup.recalled.instance, call);
         }
         let approval = match (&verdict, request.accepted) {
@@ -63,68 +88,42 @@ impl MemoryStore {
         })
     }
 
-    /// Returns the run that made a call, if it has run or may have.
-    ///
-    /// # Errors
-    /// The memory can't be read.
-    pub(crate) fn find_run(
-        &self,
-        request: &RecalledCall<'_>,
-        identity: &Identity,
-        mask: &Arc<Mask>,
-        now: u64,
-    ) -> Result<Option<EarlierRun>, LogError> {
-        let tool = recorded_text(&request.call.name, mask);
-        let call = CallRef::new(request.call, None).key();
-        let asker = self.asker(request);
-        let lookup = self.look_up(identity, (&call, &tool), asker, (None, now))?;
-        Ok(lookup.earlier_run())
-    }
-
-    /// Returns the result that a call which only reads had in `run` or, without one, in the latest run of a named log, if that
-    /// didn't come to its end.
-    ///
-    /// # Errors
-    /// The log can't be read.
-    pub(crate) fn recall_read(
-        &self,
-        call: &CallKey,
-        identity: &Identity,
-        run: Option<&EarlierRun>,
-    ) -> Result<Option<RestoredResult>, LogError> {
-        let (log, session) = match (run, self.unfinished_session()) {
-            (Some(run), _) => (run.log.as_str(), run.session.clone()),
-            (None, Some(session)) => (self.own_log(), Some(session.to_string())),
-            (None, None) => return Ok(None),
-        };
-        let key = identity.keys.new_key();
-        let found = self.with_index(log, |index| {
-            let reads = index.update()?.reads(key).iter();
-            let alike = reads.filter(|read| {
-                let is_of_run = read.session.map(|read| read.to_string()) == session;
-                is_of_run
-                    && !identity.context.differs_from(read.context)
-                    && !self.is_read_taken(log, read, call)
-            });
-            let mut alike: Vec<_> = alike.collect();
-            alike.sort_by_key(|read| !identity.context.is_same_place(read.context));
-            let Some(read) = alike.first().map(|read| (*read).clone()) else {
-                return Ok(None);
-            };
-            let result = index.read_result(read.result)?;
-            Ok(result.map(|result| (read, result)))
-        })?;
-        let Some((read, result)) = found.flatten() else {
+    /// Looks a call up. `None` if nothing names it that lasts.
+    fn look_up<'a>(
+        &'a self,
+        request: &'a RecalledCall<'a>,
+    ) -> Result<Option<Lookup<'a>>, LogError> {
+        let Some(identity) = self.identify(request) else {
             return Ok(None);
         };
-        self.take_read(log, &read, call.clone());
-        Ok(Some(RestoredResult {
-            source: Some(Box::new(ResultSource {
-                log: self.log_path(log),
-                ended_ms: read.ended_ms,
-                other_id: None,
-            })),
-            ..result
+        let once = request.accepted.and_then(|call| call.tool.once.as_ref());
+        let expiry = (once.and_then(|once| once.expires), self.clock.now_ms());
+        let tool = recorded_text(&request.call.name, &self.mask);
+        let call = CallRef::new(request.call, None).key();
+        let mut known: HashMap<(MemoryKey, u32), KnownCall> = HashMap::new();
+        let recalled = recall(
+            &identity.keys,
+            identity.context,
+            self.asker(request),
+            |key| {
+                let mut members = Vec::new();
+                for earlier in self.known_calls(key)? {
+                    members.push(Member {
+                        is_taken: self.is_taken(key, earlier.instance, &call),
+                        ..member(&earlier, &identity, &tool, expiry)
+                    });
+                    known.insert((key.clone(), earlier.instance), earlier);
+                }
+                Ok::<_, LogError>(members)
+            },
+        )?;
+        let known = known.remove(&(recalled.key.clone(), recalled.instance));
+        Ok(Some(Lookup {
+            store: self,
+            request,
+            identity,
+            recalled,
+            known,
         }))
     }
 
@@ -136,21 +135,58 @@ impl MemoryStore {
         };
         Asker {
             if_doubtful,
-            is_once: request
-                .accepted
-                .is_some_and(|accepted| accepted.tool.once.is_some()),
+            is_once: is_once(request),
             is_new: self.runs_again(&request.call.id),
         }
+    }
+
+    /// Returns the result that a call which only reads had in `run` or, without one, in the latest run of a named log, if that
+    /// didn't come to its end.
+    fn find_read(
+        &self,
+        request: &RecalledCall<'_>,
+        identity: &Identity,
+        run: Option<&EarlierRun>,
+    ) -> Result<Option<RestoredResult>, LogError> {
+        let (log, session) = match (run, self.unfinished) {
+            (Some(run), _) => (run.log.as_str(), run.session.clone()),
+            (None, Some(session)) => (&*self.own_log, Some(session.to_string())),
+            (None, None) => return Ok(None),
+        };
+        let call = CallRef::new(request.call, None).key();
+        let is_alike = |read: &&ReadFacts| {
+            read.session.map(|read| read.to_string()) == session
+                && !identity.context.differs_from(read.context)
+                && !self.is_read_taken(log, read, &call)
+        };
+        let found = self.with_index(log, |index| {
+            let reads = index.update()?.reads(identity.keys.new_key());
+            let alike = reads.iter().filter(is_alike);
+            let read = alike.min_by_key(|read| !identity.context.is_same_place(read.context));
+            let Some(read) = read.cloned() else {
+                return Ok(None);
+            };
+            let result = index.read_result(read.result)?;
+            Ok(result.map(|result| (read, result)))
+        })?;
+        let Some((read, result)) = found.flatten() else {
+            return Ok(None);
+        };
+        self.take_read(log, &read, call);
+        Ok(Some(RestoredResult {
+            source: Some(Box::new(ResultSource {
+                log: self.log_path(log),
+                ended_ms: read.ended_ms,
+                other_id: None,
+            })),
+            ..result
+        }))
     }
 
     /// Returns what was said about the question whether an attempt may start that would run exactly this.
     fn find_approval(&self, entry: &EntryName, digest: &str) -> Result<Option<Approval>, LogError> {
         let dir = self.entries_dir();
-        let fail = |source| LogError::Io {
-            path: dir.to_owned(),
-            action: "read",
-            source,
-        };
+        let fail = LogError::io(dir, "read");
         let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
             return Ok(None);
         };
@@ -186,45 +222,41 @@ impl MemoryStore {
             entries.settle(entry, settlement)?;
             entries.sync()
         });
-        settled.map_err(|source| LogError::Io {
-            path: dir.to_owned(),
-            action: "written",
-            source,
-        })
+        settled.map_err(LogError::io(dir, "written"))
     }
 
     /// Returns the question whether a call may start that has no approval, with the attempt that it is about. `None` if it runs
     /// under another name meanwhile.
     pub(crate) fn question(
         &self,
-        identity: &Identity,
         request: &RecalledCall<'_>,
-        mask: &Arc<Mask>,
-        now: u64,
     ) -> Result<Option<(EntryName, Question)>, LogError> {
-        let Some(accepted) = request.accepted else {
+        let (Some(accepted), Some(lookup)) = (request.accepted, self.look_up(request)?) else {
             return Ok(None);
         };
-        let tool = recorded_text(&request.call.name, mask);
-        let call = CallRef::new(request.call, None).key();
-        let asker = self.asker(request);
-        let lookup = self.look_up(identity, (&call, &tool), asker, (None, now))?;
-        let question = Question {
-            log: self.own_log().to_owned(),
-            offset: 0,
-            digest: approval_digest(accepted, &self.root),
-            context: identity.context,
-        };
-        let is_open = matches!(
+        if !matches!(
             lookup.recalled.decision,
             Decision::Run(_) | Decision::Renew(_)
-        );
-        Ok(is_open.then(|| {
-            let entry = lookup.entry();
-            let instance = self.take_free(&entry.key, entry.instance, &call);
-            (EntryName { instance, ..entry }, question)
-        }))
+        ) {
+            return Ok(None);
+        }
+        let question = Question {
+            log: self.own_log.clone(),
+            offset: 0,
+            digest: approval_digest(accepted, &self.root),
+            context: lookup.identity.context,
+        };
+        let entry = lookup.entry();
+        let call = CallRef::new(request.call, None).key();
+        let instance = self.take_free(&entry.key, entry.instance, &call);
+        Ok(Some((EntryName { instance, ..entry }, question)))
     }
+}
+
+fn is_once(request: &RecalledCall<'_>) -> bool {
+    request
+        .accepted
+        .is_some_and(|call| call.tool.once.is_some())
 }
 
 /// Returns a digest of what would run: the tool as it is declared, what its input means as it is executed, and where.
@@ -251,19 +283,60 @@ pub(crate) fn approval_of(decided: Decided) -> Approval {
     }
 }
 
-/// Makes the answer about one call.
-struct Answerer<'a> {
+/// A call that is looked up, and what the memory knows of it.
+struct Lookup<'a> {
     store: &'a MemoryStore,
     request: &'a RecalledCall<'a>,
-    identity: &'a Identity,
-    mask: &'a Arc<Mask>,
-    lookup: &'a Lookup,
+    identity: Identity,
+    recalled: Recalled,
+    /// Its latest attempt, unless it is new.
+    known: Option<KnownCall>,
 }
 
-impl Answerer<'_> {
+impl Lookup<'_> {
+    /// Returns the number of the next attempt, or of the latest one if there is none.
+    fn entry(&self) -> EntryName {
+        let latest = self.known.as_ref().map_or(1, |known| known.attempt.max(1));
+        let attempt = match self.recalled.decision {
+            Decision::Run(number) | Decision::Renew(number) => number,
+            _ => latest,
+        };
+        EntryName {
+            key: self.recalled.key.clone(),
+            instance: self.recalled.instance,
+            attempt,
+        }
+    }
+
+    /// Returns the run that made the call, if it has run or may have.
+    fn earlier_run(&self) -> Option<EarlierRun> {
+        match self.recalled.decision {
+            Decision::Run(_) | Decision::Renew(_) => None,
+            _ => self.known.as_ref().map(|known| EarlierRun {
+                log: known.log.clone(),
+                session: known
+                    .facts
+                    .as_ref()
+                    .and_then(|facts| Some(facts.session?.to_string())),
+            }),
+        }
+    }
+
+    /// Returns how often the call has been repeated on purpose, with this time.
+    fn generation(&self) -> u32 {
+        let latest = self
+            .known
+            .as_ref()
+            .map_or(1, |known| known.generation.max(1));
+        match self.recalled.decision {
+            Decision::Renew(_) => latest + 1,
+            _ => latest,
+        }
+    }
+
     fn verdict(&self) -> Result<MemoryVerdict, LogError> {
-        let known = self.lookup.known.as_ref();
-        Ok(match self.lookup.recalled.decision {
+        let known = self.known.as_ref();
+        Ok(match self.recalled.decision {
             Decision::Run(_) | Decision::Renew(_) => MemoryVerdict::Run(self.claim()),
             Decision::Probe => MemoryVerdict::Probe(self.claim()),
             Decision::Wait => MemoryVerdict::RunsElsewhere,
@@ -284,8 +357,8 @@ impl Answerer<'_> {
     }
 
     fn claim(&self) -> CallClaim {
-        let entry = self.lookup.entry();
-        let generation = self.lookup.generation();
+        let entry = self.entry();
+        let generation = self.generation();
         CallClaim {
             name: entry.to_string(),
             attempt: entry.attempt,
@@ -302,11 +375,11 @@ impl Answerer<'_> {
     fn origin(&self) -> String {
         let is_named = match &self.identity.keys {
             CallKeys::Once(_) => true,
-            CallKeys::Id { id, .. } => *id == self.lookup.recalled.key,
+            CallKeys::Id { id, .. } => *id == self.recalled.key,
             CallKeys::Call { .. } => false,
         };
-        let known = self.lookup.known.as_ref();
-        let is_repeated = matches!(self.lookup.recalled.decision, Decision::Renew(_));
+        let known = self.known.as_ref();
+        let is_repeated = matches!(self.recalled.decision, Decision::Renew(_));
         match known.filter(|known| known.attempt > 0 && !is_repeated) {
             _ if is_named => String::new(),
             Some(known) => known.origin.clone(),
@@ -315,12 +388,8 @@ impl Answerer<'_> {
     }
 
     fn runs_again(&self) -> Option<RunsAgain> {
-        let known = self
-            .lookup
-            .known
-            .as_ref()
-            .filter(|known| known.attempt > 0)?;
-        Some(match self.lookup.recalled.decision {
+        let known = self.known.as_ref().filter(|known| known.attempt > 0)?;
+        Some(match self.recalled.decision {
             Decision::Renew(_) => RunsAgain::Renewed,
             _ if known.settlement.is_some() => RunsAgain::SettledNotDone,
             _ if known.did_nothing() => RunsAgain::DidNothing,
@@ -329,10 +398,10 @@ impl Answerer<'_> {
     }
 
     fn in_doubt(&self) -> MemoryVerdict {
-        let known = self.lookup.known.as_ref();
+        let known = self.known.as_ref();
         let start = known.map(|known| {
             Box::new(UnsettledStart {
-                settle_id: self.lookup.entry().settle_id(&self.request.call.id),
+                settle_id: self.entry().settle_id(&self.request.call.id),
                 started_ms: known.facts.as_ref().map(|facts| facts.started_ms),
                 log: self.store.log_path(&known.log),
                 answer: self.recorded_doubt(known),
@@ -363,7 +432,7 @@ impl Answerer<'_> {
             return Ok(None);
         };
         // Another run's result may be lost in a power loss until it is synced, and then nobody may have read it.
-        if !self.store.is_at_hand() {
+        if !self.store.is_own_log() {
             self.store.sync_log(&known.log)?;
         }
         let result = self
@@ -377,11 +446,8 @@ impl Answerer<'_> {
     }
 
     fn source(&self, known: &KnownCall, facts: &AttemptFacts, ended_ms: u64) -> ResultSource {
-        let id = recorded_text(&self.request.call.id, self.mask);
-        let is_once = self
-            .request
-            .accepted
-            .is_some_and(|accepted| accepted.tool.once.is_some());
+        let id = recorded_text(&self.request.call.id, &self.store.mask);
+        let is_once = is_once(self.request);
         ResultSource {
             log: self.store.log_path(&known.log),
             ended_ms,
@@ -425,10 +491,7 @@ impl Answerer<'_> {
             tool: facts.map(|facts| facts.tool.clone()).unwrap_or_default(),
             input: input.unwrap_or_else(|| Input::empty().text().to_owned()),
             result: result.map(|result| result.content.to_text().into_owned()),
-            is_once: self
-                .request
-                .accepted
-                .is_some_and(|accepted| accepted.tool.once.is_some()),
+            is_once: is_once(self.request),
             log: self.store.log_path(&log),
         })
     }

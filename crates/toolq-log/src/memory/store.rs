@@ -3,117 +3,72 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
 use crate::error::LogError;
 use crate::memory::claims::{Claim, ClaimsDir, EntryName, log_name};
-use crate::memory::decision::{Asker, Decision, LogAccess};
+use crate::memory::decision::LogAccess;
 use crate::memory::identity::{Identity, MemoryKey};
-use crate::memory::known_call::{KnownCall, add_entries, entries_error, member, read_call};
+use crate::memory::known_call::{KnownCall, add_entries, read_call};
 use crate::memory::log_index::{AttemptFacts, CallFacts, LogIndex, ReadFacts};
 use crate::memory::place::{MemoryUse, RememberedIn, RunAgain};
-use crate::memory::selection::{Member, Recalled, recall};
-use toolq_core::os::sync_parent;
-use toolq_core::types::{CallKey, EarlierRun};
+use redact::Mask;
+use toolq_core::os::{Clock, sync_parent};
+use toolq_core::types::{CallKey, CallRef, ContextDigest, RecalledCall};
 
-/// The memory of a session.
-pub(crate) struct MemoryStore {
+/// The memory that a session has, or that people read. What the calls of this process are is known to it alone.
+pub struct MemoryStore {
     pub(crate) place: RememberedIn,
     pub(crate) usage: MemoryUse,
     /// The directory in which its calls run.
     pub(crate) root: PathBuf,
+    pub(crate) mask: Arc<Mask>,
+    pub(crate) clock: Clock,
     /// The name of the session's own log.
-    own_log: String,
+    pub(crate) own_log: String,
     own_path: PathBuf,
     /// `None` for people, who make no calls.
     session: Option<Uuid>,
     /// The latest run in a named log, if that had no end when this session began.
-    unfinished: Option<Uuid>,
+    pub(crate) unfinished: Option<Uuid>,
     logs: Mutex<HashMap<String, LogIndex>>,
-    /// The earlier calls that calls of this session are. A call may be looked up more than once.
-    taken: Mutex<HashMap<(MemoryKey, u32), CallKey>>,
-    /// The reads of earlier runs that calls of this session are, each by its log and its place there.
-    taken_reads: Mutex<HashMap<(String, u64), CallKey>>,
+    own_calls: Mutex<OwnCalls>,
+}
+
+/// What the calls of a session are.
+#[derive(Default)]
+struct OwnCalls {
+    /// The earlier calls that they are. A call may be looked up more than once.
+    taken: HashMap<(MemoryKey, u32), CallKey>,
+    /// The reads of earlier runs that they are, each by its log and its place there.
+    taken_reads: HashMap<(String, u64), CallKey>,
     /// The attempts that this session has made, where its lock is the claim.
-    claimed: Mutex<HashSet<String>>,
-}
-
-/// What the memory knows of a call that is looked up.
-pub(crate) struct Lookup {
-    pub(crate) recalled: Recalled,
-    /// Its latest attempt, unless it is new.
-    pub(crate) known: Option<KnownCall>,
-}
-
-impl Lookup {
-    /// Returns the number of the next attempt, or of the latest one if there is none.
-    pub(crate) fn entry(&self) -> EntryName {
-        let latest = self.known.as_ref().map_or(1, |known| known.attempt.max(1));
-        let attempt = match self.recalled.decision {
-            Decision::Run(number) | Decision::Renew(number) => number,
-            _ => latest,
-        };
-        EntryName {
-            key: self.recalled.key.clone(),
-            instance: self.recalled.instance,
-            attempt,
-        }
-    }
-
-    /// Returns the run that made the call, if it has run or may have.
-    pub(crate) fn earlier_run(&self) -> Option<EarlierRun> {
-        match self.recalled.decision {
-            Decision::Run(_) | Decision::Renew(_) => None,
-            _ => self.known.as_ref().map(|known| EarlierRun {
-                log: known.log.clone(),
-                session: known
-                    .facts
-                    .as_ref()
-                    .and_then(|facts| Some(facts.session?.to_string())),
-            }),
-        }
-    }
-
-    /// Returns how often the call has been repeated on purpose, with this time.
-    pub(crate) fn generation(&self) -> u32 {
-        let latest = self
-            .known
-            .as_ref()
-            .map_or(1, |known| known.generation.max(1));
-        match self.recalled.decision {
-            Decision::Renew(_) => latest + 1,
-            _ => latest,
-        }
-    }
+    claimed: HashSet<String>,
+    /// The idempotency keys of the calls that agents work on.
+    agents: HashMap<CallKey, String>,
 }
 
 impl MemoryStore {
+    /// The memory of a session, whose log was read up to its beginning.
     pub(crate) fn new(
-        place: RememberedIn,
-        usage: MemoryUse,
+        (place, usage): (RememberedIn, MemoryUse),
         root: PathBuf,
+        (mask, clock): (Arc<Mask>, Clock),
         own_path: &Path,
         session: Uuid,
         own_index: LogIndex,
     ) -> Self {
-        let own_log = log_name(own_path);
-        let unfinished = own_index.calls().unfinished_session();
-        let logs = HashMap::from([(own_log.clone(), own_index)]);
         Self {
-            place,
             usage,
             root,
-            own_log,
-            own_path: own_path.to_owned(),
+            mask,
+            clock,
             session: Some(session),
-            unfinished,
-            logs: Mutex::new(logs),
-            taken: Mutex::default(),
-            taken_reads: Mutex::default(),
-            claimed: Mutex::default(),
+            unfinished: own_index.calls.unfinished_session(),
+            logs: Mutex::new(HashMap::from([(log_name(own_path), own_index)])),
+            ..Self::at(place, own_path.to_owned())
         }
     }
 
@@ -124,39 +79,92 @@ impl MemoryStore {
             RememberedIn::State { sessions, .. } => sessions.join(".jsonl"),
             RememberedIn::Log { .. } => log.to_owned(),
         };
+        Self::at(place, own_path)
+    }
+
+    fn at(place: RememberedIn, own_path: PathBuf) -> Self {
         Self {
             place,
             usage: MemoryUse::default(),
             root: PathBuf::new(),
+            mask: Arc::default(),
+            clock: Clock::system(),
             own_log: log_name(&own_path),
             own_path,
             session: None,
             unfinished: None,
             logs: Mutex::default(),
-            taken: Mutex::default(),
-            taken_reads: Mutex::default(),
-            claimed: Mutex::default(),
+            own_calls: Mutex::default(),
         }
     }
 
-    /// The same for who asks about calls that run in `root`.
+    /// Reads the memory at `place`, which is the log at `log` if a log is its own memory, as a run that begins now would find it.
+    /// `root` is the directory in which its calls would run. `None` if nothing is there.
     ///
     /// # Errors
-    /// The log that is the memory can't be read.
-    pub(crate) fn for_calls(mut self, usage: MemoryUse, root: PathBuf) -> Result<Self, LogError> {
-        (self.usage, self.root) = (usage, root);
-        if self.is_at_hand() {
-            let unfinished = self.with_index(&self.own_log, |index| {
+    /// The named log can't be read.
+    pub fn open_history(
+        (place, log): (RememberedIn, &Path),
+        usage: MemoryUse,
+        root: PathBuf,
+        mask: Arc<Mask>,
+        clock: Clock,
+    ) -> Result<Option<Self>, LogError> {
+        let is_there = match &place {
+            RememberedIn::State { claims, .. } => claims.exists(),
+            RememberedIn::Log { .. } => log.exists(),
+        };
+        if !is_there {
+            return Ok(None);
+        }
+        let mut store = Self {
+            usage,
+            root,
+            mask,
+            clock,
+            ..Self::for_people(place, log)
+        };
+        if store.is_own_log() {
+            let unfinished = store.with_index(&store.own_log, |index| {
                 Ok(index.update()?.unfinished_session())
             })?;
-            self.unfinished = unfinished.flatten();
+            store.unfinished = unfinished.flatten();
         }
-        Ok(self)
+        Ok(Some(store))
     }
 
     /// Whether everything is in the session's own log.
-    pub(crate) fn is_at_hand(&self) -> bool {
+    pub(crate) fn is_own_log(&self) -> bool {
         matches!(self.place, RememberedIn::Log { .. })
+    }
+
+    /// Returns what names a call, if anything does. The calls of an agent stand where the agent's call stands.
+    pub(crate) fn identify(&self, request: &RecalledCall<'_>) -> Option<Identity> {
+        let agent = request.call.parent.as_ref();
+        let before = agent.map(|agent| self.place_of_agent(agent, request.call.turn));
+        Identity::of(request, &self.root, before, self.usage.remembered)
+    }
+
+    fn place_of_agent(&self, agent: &CallRef, turn: usize) -> ContextDigest {
+        let turn = turn.to_le_bytes();
+        if let Some(idempotency_key) = self.own_calls().agents.get(&agent.key()) {
+            // Whichever attempt it is, but not if the agent's call is repeated on purpose.
+            return ContextDigest::of(&[idempotency_key.as_bytes(), &turn]);
+        }
+        let path = format!("{:?}", agent.path());
+        let session = self.session.unwrap_or_default();
+        ContextDigest::of(&[session.as_bytes(), path.as_bytes(), &turn])
+    }
+
+    /// Notes that an agent begins to work on a call.
+    pub(crate) fn begin_agent(&self, call: &CallRef, idempotency_key: &str) {
+        let key = idempotency_key.to_owned();
+        self.own_calls().agents.insert(call.key(), key);
+    }
+
+    /// Notes that a call has ended.
+    pub(crate) fn end_agent(&self, call: &CallRef) {
+        self.own_calls().agents.remove(&call.key());
     }
 
     /// Returns the folder with the entries.
@@ -176,89 +184,59 @@ impl MemoryStore {
         }
     }
 
-    /// Looks a call up. `expires` is for how long a result counts, up to `now` in milliseconds since 1970.
-    ///
-    /// # Errors
-    /// The memory can't be read.
-    pub(crate) fn look_up(
-        &self,
-        identity: &Identity,
-        (call, tool): (&CallKey, &str),
-        asker: Asker,
-        (expires, now): (Option<Duration>, u64),
-    ) -> Result<Lookup, LogError> {
-        let mut known: HashMap<(MemoryKey, u32), KnownCall> = HashMap::new();
-        let recalled = recall(&identity.keys, identity.context, asker, |key| {
-            let mut members = Vec::new();
-            for earlier in self.known_calls(key)? {
-                let is_taken = self
-                    .lock_taken()
-                    .get(&(key.clone(), earlier.instance))
-                    .is_some_and(|taker| taker != call);
-                members.push(Member {
-                    is_taken,
-                    ..member(&earlier, identity, tool, (expires, now))
-                });
-                known.insert((key.clone(), earlier.instance), earlier);
-            }
-            Ok::<_, LogError>(members)
-        })?;
-        let known = known.remove(&(recalled.key.clone(), recalled.instance));
-        Ok(Lookup { recalled, known })
+    /// Whether another call of this session than `call` is this one.
+    pub(crate) fn is_taken(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> bool {
+        let own = self.own_calls();
+        let taker = own.taken.get(&(key.clone(), instance));
+        taker.is_some_and(|taker| taker != call)
     }
 
     /// Notes that a call of this session is this one, so that another one that looks the same isn't.
     pub(crate) fn take(&self, key: &MemoryKey, instance: u32, call: CallKey) {
-        self.lock_taken().insert((key.clone(), instance), call);
+        self.own_calls().taken.insert((key.clone(), instance), call);
     }
 
     /// Notes that a call of this session is this one, or else the next one of which no other is. Two that look the same may ask at once.
     pub(crate) fn take_free(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> u32 {
-        let mut taken = self.lock_taken();
+        let mut own = self.own_calls();
         let mut instance = instance;
-        while let Some(taker) = taken.get(&(key.clone(), instance))
+        while let Some(taker) = own.taken.get(&(key.clone(), instance))
             && taker != call
         {
             instance += 1;
         }
-        taken.insert((key.clone(), instance), call.clone());
+        own.taken.insert((key.clone(), instance), call.clone());
         instance
     }
 
     /// Whether another call of this session than `call` is this read.
     pub(crate) fn is_read_taken(&self, log: &str, read: &ReadFacts, call: &CallKey) -> bool {
-        let taken = self
-            .taken_reads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        taken
-            .get(&(log.to_owned(), read.result.offset))
-            .is_some_and(|taker| taker != call)
+        let own = self.own_calls();
+        let taker = own.taken_reads.get(&(log.to_owned(), read.result.offset));
+        taker.is_some_and(|taker| taker != call)
     }
 
     /// Notes that a call of this session is this read.
     pub(crate) fn take_read(&self, log: &str, read: &ReadFacts, call: CallKey) {
-        let mut taken = self
-            .taken_reads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        taken.insert((log.to_owned(), read.result.offset), call);
+        let place = (log.to_owned(), read.result.offset);
+        self.own_calls().taken_reads.insert(place, call);
     }
 
     /// Claims an attempt in a named log, which nobody else writes. Returns whether no other call of this session has.
     pub(crate) fn claim_in_own_log(&self, name: &str) -> bool {
-        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.insert(name.to_owned())
+        self.own_calls().claimed.insert(name.to_owned())
     }
 
-    fn lock_taken(&self) -> MutexGuard<'_, HashMap<(MemoryKey, u32), CallKey>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn own_calls(&self) -> MutexGuard<'_, OwnCalls> {
+        self.own_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the calls with a key, each with its latest attempt.
     pub(crate) fn known_calls(&self, key: &MemoryKey) -> Result<Vec<KnownCall>, LogError> {
         let dir = self.entries_dir();
-        let entries = ClaimsDir::open(dir).map_err(|error| entries_error(dir, error))?;
+        let entries = ClaimsDir::open(dir).map_err(LogError::io(dir, "read"))?;
         match &self.place {
             RememberedIn::State { .. } => match entries {
                 Some(entries) => self.calls_of_entries(&entries, key),
@@ -273,7 +251,7 @@ impl MemoryStore {
         entries: &ClaimsDir,
         key: &MemoryKey,
     ) -> Result<Vec<KnownCall>, LogError> {
-        let fail = |error| entries_error(entries.path(), error);
+        let fail = LogError::io(entries.path(), "read");
         let mut found = Vec::new();
         for instance in 1.. {
             match read_call(entries, key, instance).map_err(fail)? {
@@ -321,7 +299,7 @@ impl MemoryStore {
             // The log is gone, or was replaced just now.
             let now = entries
                 .read_claim(name)
-                .map_err(|error| entries_error(entries.path(), error))?;
+                .map_err(LogError::io(entries.path(), "read"))?;
             if now.as_ref() != Some(claim) {
                 break;
             }
@@ -339,7 +317,7 @@ impl MemoryStore {
             let access = if log == self.own_log {
                 LogAccess::Own
             } else {
-                lock_state(index.file(), index.path())?
+                lock_state(&index.file, &index.path)?
             };
             Ok((access, find(index.update()?)))
         })
@@ -354,9 +332,7 @@ impl MemoryStore {
         let path = self.log_path(log);
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that was pruned is another file.
-        let is_current = logs
-            .get(log)
-            .is_some_and(|index| is_at(index.file(), &path));
+        let is_current = logs.get(log).is_some_and(|index| is_at(&index.file, &path));
         if !is_current {
             logs.remove(log);
             match LogIndex::open(&path)? {
@@ -435,17 +411,12 @@ impl MemoryStore {
             Some(session) if facts.session == Some(session) => Ok(LogAccess::Own),
             Some(_) => Ok(LogAccess::Free),
             None => {
-                let state = |index: &mut LogIndex| lock_state(index.file(), index.path());
+                let state = |index: &mut LogIndex| lock_state(&index.file, &index.path);
                 Ok(self
                     .with_index(&self.own_log, state)?
                     .unwrap_or(LogAccess::Gone))
             }
         }
-    }
-
-    /// Returns the latest run of a named log, if that had no end when this session began.
-    pub(crate) fn unfinished_session(&self) -> Option<Uuid> {
-        self.unfinished
     }
 
     /// Returns what stands for this session as the first that makes a call.
@@ -459,25 +430,15 @@ impl MemoryStore {
         }
     }
 
-    /// Returns the name of the session's own log.
-    pub(crate) fn own_log(&self) -> &str {
-        &self.own_log
-    }
-
     /// Blocks until what another run's log says survives a power loss. Nobody may read it before.
     pub(crate) fn sync_log(&self, log: &str) -> Result<(), LogError> {
-        let synced = self.with_index(log, |index| {
-            let synced = index
-                .file()
+        self.with_index(log, |index| {
+            index
+                .file
                 .sync_data()
-                .and_then(|()| sync_parent(index.path()));
-            synced.map_err(|source| LogError::Io {
-                path: index.path().to_owned(),
-                action: "synced",
-                source,
-            })
+                .and_then(|()| sync_parent(&index.path))
+                .map_err(LogError::io(&index.path, "synced"))
         })?;
-        let _ = synced;
         Ok(())
     }
 }
@@ -490,11 +451,7 @@ fn lock_state(file: &File, path: &Path) -> Result<LogAccess, LogError> {
             Ok(LogAccess::Free)
         }
         Err(TryLockError::WouldBlock) => Ok(LogAccess::Held),
-        Err(TryLockError::Error(source)) => Err(LogError::Io {
-            path: path.to_owned(),
-            action: "locked",
-            source,
-        }),
+        Err(TryLockError::Error(source)) => Err(LogError::io(path, "locked")(source)),
     }
 }
 

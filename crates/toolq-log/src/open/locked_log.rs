@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use crate::error::LogError;
 use crate::memory::{LogIndex, MemoryUse, RememberedIn};
 use crate::open::sessions;
-use crate::read::{Corruption, CorruptionKind, MAX_TORN_BYTES};
+use crate::read::MAX_TORN_BYTES;
 use crate::records::{
     FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionHeader, sha256_hex,
 };
@@ -29,7 +30,8 @@ pub struct LockedLog {
     path: PathBuf,
     locked_file: File,
     index: LogIndex,
-    torn_end: Option<TornEnd>,
+    /// The size of what is after the last whole record, in bytes.
+    torn_end: Option<u64>,
     /// The second place of all records, if there is one.
     replica: Option<Box<dyn LogReplica>>,
 }
@@ -41,21 +43,14 @@ impl LockedLog {
     /// The file can't be a log, is in use, is damaged, or is newer than this toolq. It is left unchanged.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let file = sessions::open_and_lock(path)?;
-        let read_error = |source| LogError::Io {
-            path: path.to_owned(),
-            action: "read",
-            source,
-        };
+        let read_error = LogError::io(path, "read");
         let mut index = LogIndex::from_file(path, file.try_clone().map_err(read_error)?)?;
-        let torn_end = index.read_to_end()?.map(TornEnd::from_corruption);
-        let torn_end = torn_end
-            .transpose()
-            .map_err(|corruption| LogError::from_corruption(path, corruption))?;
-        if let Some(FormatVersion { major, minor }) = index.newer_format() {
+        let torn_end = index.read_to_end()?;
+        if let Some(FormatVersion { major, minor }) = index.reader.newer_format() {
             let path = path.to_owned();
             return Err(LogError::NewerFormat { path, major, minor });
         }
-        if index.record_count() > 0 {
+        if index.reader.record_count() > 0 {
             // What is in it may answer calls. The run that wrote it may not have come to sync it.
             file.sync_data().map_err(read_error)?;
         }
@@ -115,11 +110,7 @@ impl LockedLog {
     ) -> Result<SessionLog, LogError> {
         let path = self.path.clone();
         self.begin(header, memory, mask, clock)
-            .map_err(|source| LogError::Io {
-                path,
-                action: "written",
-                source,
-            })
+            .map_err(LogError::io(&path, "written"))
     }
 
     /// Sets a torn end aside, appends how a call was settled, whose `tool_call` is `record`, and waits until that is durable.
@@ -130,23 +121,33 @@ impl LockedLog {
         clock: Clock,
     ) -> Result<(), LogError> {
         let path = self.path.clone();
-        let (seq, whole_bytes) = (self.index.record_count(), self.index.offset());
         let append = || {
-            let torn_end = self.torn_end.as_ref();
-            let recovered =
-                set_aside_torn_end(&path, &self.locked_file, seq, whole_bytes, torn_end)?;
-            let storage = Arc::new(DiskFile::new(self.locked_file, &path));
-            let journal = Journal::new(path.clone(), storage, (seq, whole_bytes), clock)?;
+            let (journal, recovered, ..) = self.continue_log(clock)?;
             append_recovered_records(&journal, &recovered)?;
             journal.append(RecordKind::Resolve, record, (result, fields), false)?;
             journal.write()?;
             journal.sync().map_err(io::Error::other)
         };
-        append().map_err(|source| LogError::Io {
-            path: path.clone(),
-            action: "written",
-            source,
-        })
+        append().map_err(LogError::io(&path, "written"))
+    }
+
+    /// Sets a torn end aside. Returns what appends records after the existing ones, what was set aside and isn't on record yet, and the
+    /// rest of the log.
+    fn continue_log(
+        self,
+        clock: Clock,
+    ) -> io::Result<(Journal, Vec<RecoveredRecord>, LogIndex, OwnedFd)> {
+        let (seq, whole_bytes) = (self.index.reader.record_count(), self.index.reader.offset());
+        let (path, file, torn_end) = (self.path, self.locked_file, self.torn_end);
+        let recovered = set_aside_torn_end(&path, &file, seq, whole_bytes, torn_end)?;
+        let lock = file.try_clone()?.into();
+        let disk = DiskFile::new(file, &path);
+        let storage: Arc<dyn Storage> = match self.replica {
+            Some(replica) => Arc::new(ReplicatedFile::new(disk, replica, whole_bytes)),
+            None => Arc::new(disk),
+        };
+        let journal = Journal::new(path, storage, (seq, whole_bytes), clock)?;
+        Ok((journal, recovered, self.index, lock))
     }
 
     fn begin(
@@ -156,31 +157,18 @@ impl LockedLog {
         mask: Arc<Mask>,
         clock: Clock,
     ) -> io::Result<SessionLog> {
-        let Self {
-            path,
-            locked_file: file,
-            index,
-            torn_end,
-            replica,
-        } = self;
-        let (seq, whole_bytes) = (index.record_count(), index.offset());
-        let recovered = set_aside_torn_end(&path, &file, seq, whole_bytes, torn_end.as_ref())?;
-        let lock = file.try_clone()?.into();
-        let disk = DiskFile::new(file, &path);
-        let storage: Arc<dyn Storage> = match replica {
-            Some(replica) => Arc::new(ReplicatedFile::new(disk, replica, whole_bytes)),
-            None => Arc::new(disk),
-        };
-        let journal = Journal::new(path, storage, (seq, whole_bytes), clock)?;
-        if seq > 0 {
+        let (journal, recovered, index, lock) = self.continue_log(clock)?;
+        let is_new = index.reader.record_count() == 0;
+        if !is_new {
             append_recovered_records(&journal, &recovered)?;
         }
-        let log = SessionLog::begin(journal, header, memory, mask, index)?;
-        if seq == 0 {
+        let opened = (recovered, Some(lock));
+        let log = SessionLog::begin(journal, header, memory, mask, index, opened)?;
+        if is_new {
             // The first record must be a session, so a torn first line is reported after it.
-            append_recovered_records(&log.recorder().journal, &recovered)?;
+            append_recovered_records(&log.recorder().journal, log.recovered())?;
         }
-        Ok(log.with_opened(recovered, lock))
+        Ok(log)
     }
 }
 
@@ -194,24 +182,6 @@ impl LockedLog {
 // If toolq is killed between two of these steps, the next open recovers the log in the same way: a copy that has no
 // record yet gets one.
 
-/// The bytes after the last whole record of a log.
-struct TornEnd {
-    bytes: u64,
-}
-
-impl TornEnd {
-    /// Converts the corruption that ended reading.
-    ///
-    /// # Errors
-    /// It isn't a torn end.
-    pub(crate) fn from_corruption(corruption: Corruption) -> Result<Self, Corruption> {
-        match corruption.kind {
-            CorruptionKind::Torn { bytes } => Ok(Self { bytes }),
-            _ => Err(corruption),
-        }
-    }
-}
-
 /// Copies the torn end of `file`, which begins after the first `whole_bytes` bytes in the place of record `seq`, and
 /// truncates the file. Returns everything that was set aside and isn't recorded in the log yet, including copies of an
 /// earlier recovery that was interrupted.
@@ -220,10 +190,10 @@ fn set_aside_torn_end(
     file: &File,
     seq: u64,
     whole_bytes: u64,
-    torn_end: Option<&TornEnd>,
+    torn_end: Option<u64>,
 ) -> io::Result<Vec<RecoveredRecord>> {
     let (mut recovered, names_taken) = find_torn_copies(path, seq)?;
-    let Some(&TornEnd { bytes }) = torn_end else {
+    let Some(bytes) = torn_end else {
         return Ok(recovered);
     };
     let mut dropped = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];

@@ -40,11 +40,7 @@ pub(crate) fn list_matching_files(
     dir: &Path,
     is_wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<Vec<PathBuf>, LogError> {
-    let list_error = |source| LogError::Io {
-        path: dir.to_owned(),
-        action: "listed",
-        source,
-    };
+    let list_error = LogError::io(dir, "listed");
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(list_error)?,
@@ -131,11 +127,9 @@ pub fn sessions_dir(environment: &Environment) -> Result<PathBuf, LogError> {
 pub fn default_log_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
     let dir = sessions_dir(environment)?;
     let time = format_name_timestamp(clock);
-    let id = getrandom::u32().map_err(|error| LogError::Io {
-        path: dir.clone(),
-        action: "given a new log",
-        source: io::Error::other(error),
-    })?;
+    let id = getrandom::u32()
+        .map_err(io::Error::other)
+        .map_err(LogError::io(&dir, "given a new log"))?;
     Ok(dir.join(format!("{time}-{id:08x}.jsonl")))
 }
 
@@ -179,13 +173,13 @@ pub(crate) fn open_and_lock(path: &Path) -> Result<File, LogError> {
         let file = open_to_write(path)?;
         lock_file(&file, path)?;
         // The file may have been replaced before it was locked. From now on, that would be noticed.
-        let metadata = file.metadata().map_err(|source| open_error(path, source))?;
+        let metadata = file.metadata().map_err(LogError::io(path, "opened"))?;
         if !is_file_at(&metadata, path) {
             continue;
         }
         if metadata.len() == 0 {
-            let chmod = file.set_permissions(Permissions::from_mode(0o600));
-            chmod.map_err(|source| open_error(path, source))?;
+            file.set_permissions(Permissions::from_mode(0o600))
+                .map_err(LogError::io(path, "opened"))?;
         }
         return Ok(file);
     }
@@ -203,7 +197,7 @@ fn lock_file(file: &File, path: &Path) -> Result<(), LogError> {
                 sleep(LOCK_POLL_INTERVAL);
             }
             Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(open_error(path, source)),
+            Err(TryLockError::Error(source)) => return Err(LogError::io(path, "opened")(source)),
         }
     }
 }
@@ -214,16 +208,16 @@ pub(crate) fn try_lock_current(file: &File, path: &Path) -> Result<bool, LogErro
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(false),
-        Err(TryLockError::Error(source)) => return Err(lock_error(path, source)),
+        Err(TryLockError::Error(source)) => return Err(LogError::io(path, "locked")(source)),
     }
-    let metadata = file.metadata().map_err(|source| lock_error(path, source))?;
+    let metadata = file.metadata().map_err(LogError::io(path, "locked"))?;
     Ok(is_file_at(&metadata, path))
 }
 
 /// Opens an existing log for reading. Follows links, and accepts any regular file that the user may read.
 pub(crate) fn open_to_read(path: &Path) -> Result<File, LogError> {
     let file = open_existing(path, OFlags::empty()).map_err(|errno| match errno {
-        Errno::LOOP => open_error(path, errno.into()),
+        Errno::LOOP => LogError::io(path, "opened")(errno.into()),
         _ => error_from_errno(path, errno),
     })?;
     require_regular_file(path, file).map(|(file, _)| file)
@@ -276,7 +270,7 @@ fn require_owned_file(path: &Path, file: File) -> Result<File, LogError> {
 }
 
 fn require_regular_file(path: &Path, file: File) -> Result<(File, Metadata), LogError> {
-    let metadata = file.metadata().map_err(|source| open_error(path, source))?;
+    let metadata = file.metadata().map_err(LogError::io(path, "opened"))?;
     if !metadata.is_file() {
         return Err(LogError::NotRegularFile(path.to_owned()));
     }
@@ -292,40 +286,15 @@ pub(crate) fn create_parent_dir(log: &Path) -> Result<(), LogError> {
     let Some(dir) = log.parent().filter(|dir| !dir.is_dir()) else {
         return Ok(());
     };
-    create_private_dir(dir).map_err(|source| LogError::Io {
-        path: log.to_owned(),
-        action: "created",
-        source,
-    })
-}
-
-fn open_error(path: &Path, source: io::Error) -> LogError {
-    LogError::Io {
-        path: path.to_owned(),
-        action: "opened",
-        source,
-    }
-}
-
-fn lock_error(path: &Path, source: io::Error) -> LogError {
-    LogError::Io {
-        path: path.to_owned(),
-        action: "locked",
-        source,
-    }
+    create_private_dir(dir).map_err(LogError::io(log, "created"))
 }
 
 fn error_from_errno(path: &Path, errno: Errno) -> LogError {
-    let path = path.to_owned();
     match errno {
-        Errno::LOOP => LogError::Symlink(path),
-        Errno::NOENT => LogError::NotFound(path),
-        Errno::ISDIR | Errno::NXIO => LogError::NotRegularFile(path),
-        _ => LogError::Io {
-            path,
-            action: "opened",
-            source: errno.into(),
-        },
+        Errno::LOOP => LogError::Symlink(path.to_owned()),
+        Errno::NOENT => LogError::NotFound(path.to_owned()),
+        Errno::ISDIR | Errno::NXIO => LogError::NotRegularFile(path.to_owned()),
+        _ => LogError::io(path, "opened")(errno.into()),
     }
 }
 

@@ -61,10 +61,8 @@ impl RecordReader {
         let mut bytes = vec![0; len as usize];
         let read = file.read_exact_at(&mut bytes, offset);
         let read = read.map_err(|error| unreadable_kind(&error));
-        let read = read.and_then(|()| record::parse_sealed_line(bytes.trim_ascii_end()));
         let byte_range = offset..offset + u64::from(len);
-        let record = read.and_then(|read| Record::from_parsed(&read, line, byte_range));
-        record
+        read.and_then(|()| record::parse_sealed_line(bytes.trim_ascii_end(), line, byte_range))
             .map(Record::into_owned)
             .map_err(|kind| Corruption { line, offset, kind })
     }
@@ -216,7 +214,9 @@ impl RecordReader {
         // An intact record whose line break was changed. A zero doesn't count: a disk has zeros where nothing was
         // written.
         match self.line.split_last() {
-            Some((last, record)) if *last != 0 && record::parse_sealed_line(record).is_ok() => {
+            Some((last, record))
+                if *last != 0 && record::parse_sealed_line(record, 0, 0..0).is_ok() =>
+            {
                 Ok(CorruptionKind::WrongChecksum)
             }
             _ => Ok(CorruptionKind::Torn { bytes }),

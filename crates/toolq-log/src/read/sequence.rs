@@ -22,27 +22,16 @@ pub struct SequenceChecker {
     turns: HashMap<Uuid, LoggedTurn>,
     /// All calls by the id of their `tool_call`.
     calls: HashMap<Uuid, CallLog>,
-    /// The `describe_start` records of the open session that have no end yet.
-    open_describes: HashSet<Uuid>,
-    /// The `list_start` records of the open session that have no end yet.
-    open_lists: HashSet<Uuid>,
-    /// The `server_start` records of the open session that have no end yet.
-    open_servers: HashSet<Uuid>,
+    /// The `describe_start`, `list_start` and `server_start` records of the open session that have no end yet.
+    open_starts: HashMap<Uuid, RecordKind>,
     /// The turns in which agents requested their calls.
-    agent_turns: HashMap<Uuid, AgentTurn>,
+    agent_turns: HashMap<Uuid, LoggedTurn>,
     /// The turns in which a model has responded since its agent started to work on a call.
     answered_turns: HashMap<Uuid, HashSet<usize>>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum LoggedTurn {
-    /// The number of a turn of the input.
-    Input(usize),
-    Agent(AgentTurn),
-}
-
-/// The call that an agent works on, and a turn of the agent.
-type AgentTurn = (Uuid, usize);
+/// The call that an agent works on, if one does, and the number of the turn.
+type LoggedTurn = (Option<Uuid>, usize);
 
 /// Why a record isn't accepted.
 enum SequenceError {
@@ -96,19 +85,20 @@ impl SequenceChecker {
             _ if session.is_none() => Err("it follows the end of its session".into()),
             RecordKind::SessionEnd => self.check_session_end(record),
             RecordKind::ToolsChange => require_in_session(record, session),
-            RecordKind::DescribeStart => check_start(&mut self.open_describes, record, session),
-            RecordKind::ListStart => check_start(&mut self.open_lists, record, session),
-            RecordKind::ServerStart => check_start(&mut self.open_servers, record, session),
+            RecordKind::DescribeStart | RecordKind::ListStart | RecordKind::ServerStart => {
+                self.open_starts.insert(record.id, record.kind.clone());
+                require_in_session(record, session)
+            }
             RecordKind::DescribeEnd => {
-                let is_open = end_start(&mut self.open_describes, record);
+                let is_open = self.end_start(record, &RecordKind::DescribeStart);
                 require(is_open, "it has no open describe_start")
             }
             RecordKind::ListEnd => {
-                let is_open = end_start(&mut self.open_lists, record);
+                let is_open = self.end_start(record, &RecordKind::ListStart);
                 require(is_open, "it has no open list_start")
             }
             RecordKind::ServerEnd => {
-                let is_open = end_start(&mut self.open_servers, record);
+                let is_open = self.end_start(record, &RecordKind::ServerStart);
                 require(is_open, "it has no open server_start")
             }
             RecordKind::Turn => self.check_turn(record),
@@ -121,9 +111,7 @@ impl SequenceChecker {
     /// A run that was killed before leaves starts without an end.
     fn begin_session(&mut self, record: &Record) {
         self.open_session = Some(record.id);
-        self.open_describes.clear();
-        self.open_lists.clear();
-        self.open_servers.clear();
+        self.open_starts.clear();
         self.calls.values_mut().for_each(CallLog::forget_approval);
     }
 
@@ -132,18 +120,23 @@ impl SequenceChecker {
     fn check_session_end(&mut self, record: &Record) -> Result<(), SequenceError> {
         let ends_open_session = record.parent == self.open_session.take();
         require(ends_open_session, "it ends a session that isn't open")?;
-        let has_ended = self.open_describes.is_empty();
+        let mut open = self.open_starts.values();
+        let has_ended = open.all(|kind| *kind != RecordKind::DescribeStart);
         require(has_ended, "a describe_start has no describe_end")
+    }
+
+    /// Removes the start of this type that a record is the end of. Returns whether it was open.
+    fn end_start(&mut self, record: &Record, kind: &RecordKind) -> bool {
+        let start = record
+            .parent
+            .and_then(|start| self.open_starts.remove(&start));
+        start.as_ref() == Some(kind)
     }
 
     fn check_turn(&mut self, record: &Record) -> Result<(), SequenceError> {
         let turn: TurnRecord = record.parse_metadata()?;
         let agent = record.parent.filter(|_| turn.agent.is_some());
-        let turn = match agent {
-            Some(agent) => LoggedTurn::Agent((agent, turn.turn)),
-            None => LoggedTurn::Input(turn.turn),
-        };
-        self.turns.insert(record.id, turn);
+        self.turns.insert(record.id, (agent, turn.turn));
         require(
             record.parent == self.open_session || self.parent_call(record).is_some(),
             "it belongs neither to the open session nor to an agent's call",
@@ -158,12 +151,10 @@ impl SequenceChecker {
         let found = turn.is_some() || self.parent_call(record).is_some();
         self.calls.insert(record.id, CallLog::default());
         match turn {
-            Some(LoggedTurn::Input(turn))
-                if record.parse_metadata::<CallRecord<'_>>()?.turn != turn =>
-            {
+            Some((None, turn)) if record.parse_metadata::<CallRecord<'_>>()?.turn != turn => {
                 return Err("its turn has another number".into());
             }
-            Some(LoggedTurn::Agent(turn)) => drop(self.agent_turns.insert(record.id, turn)),
+            Some(turn) if turn.0.is_some() => drop(self.agent_turns.insert(record.id, turn)),
             _ => {}
         }
         require(found, "its turn isn't in the log")
@@ -189,8 +180,8 @@ impl SequenceChecker {
         let CallEvent::Started(start) = event else {
             return false;
         };
-        let is_answered = |(agent, turn): &AgentTurn| {
-            let turns = self.answered_turns.get(agent);
+        let is_answered = |(agent, turn): &LoggedTurn| {
+            let turns = agent.and_then(|agent| self.answered_turns.get(&agent));
             turns.is_some_and(|turns| turns.contains(turn))
         };
         let turn = self.agent_turns.get(&call);
@@ -223,21 +214,6 @@ fn require_in_session(record: &Record, session: Option<Uuid>) -> Result<(), Sequ
     require(is_in_session, "it doesn't belong to the open session")
 }
 
-/// Checks a record whose end is another record, and adds it to those that have no end yet.
-fn check_start(
-    open: &mut HashSet<Uuid>,
-    record: &Record,
-    session: Option<Uuid>,
-) -> Result<(), SequenceError> {
-    open.insert(record.id);
-    require_in_session(record, session)
-}
-
-/// Removes the start that a record is the end of. Returns whether it was open.
-fn end_start(open: &mut HashSet<Uuid>, record: &Record) -> bool {
-    record.parent.is_some_and(|start| open.remove(&start))
-}
-
 // Verifies a log that is used as an input. Its records decide what runs, so all of them must be intact.
 
 /// Verifies a log from its first line to its last. `file` is the open log, `path` its name in messages. A torn end left
@@ -246,11 +222,7 @@ fn end_start(open: &mut HashSet<Uuid>, record: &Record) -> bool {
 /// # Errors
 /// The log is damaged, has a newer format, or is still being written, so that it doesn't show yet what will run.
 pub fn verify_log(path: &Path, file: File) -> Result<Option<Corruption>, LogError> {
-    let read_error = |source| LogError::Io {
-        path: path.to_owned(),
-        action: "read",
-        source,
-    };
+    let read_error = LogError::io(path, "read");
     // A writer's lock belongs to its own file description, so it conflicts with ours. Piped input has no writer.
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map_err(read_error)?,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::memory::{EntryName, Settlement};
 use crate::records::call_end::ProcessExit;
@@ -79,14 +79,8 @@ pub struct ProbeRecord<'a> {
     #[serde(borrow)]
     pub tool_name: Cow<'a, str>,
     /// `done`, `not_done` or `unknown`.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "write_finding",
-        deserialize_with = "read_finding"
-    )]
-    #[schemars(with = "Option<String>")]
-    pub finding: Option<ProbeFinding>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Cow<'a, str>>,
     /// How the probe ended, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -117,32 +111,18 @@ impl<'a> ProbeRecord<'a> {
         duration: Duration,
     ) -> Self {
         Self {
-            finding: Some(finding),
+            finding: Some(finding.name().into()),
             status: Some(outcome.status()),
             duration_ms: Some(to_millis(duration)),
             exit: ProcessExit::from_outcome(outcome),
             ..self
         }
     }
-}
 
-#[expect(
-    clippy::ref_option,
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn write_finding<S: Serializer>(
-    finding: &Option<ProbeFinding>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    finding.map(ProbeFinding::name).serialize(serializer)
-}
-
-fn read_finding<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<ProbeFinding>, D::Error> {
-    let word = Option::<Cow<'_, str>>::deserialize(deserializer)?;
-    Ok(word.map(|word| ProbeFinding::from_name(&word)))
+    /// Returns whether the call surely wasn't done.
+    pub(crate) fn says_not_done(&self) -> bool {
+        self.finding.as_deref() == Some(ProbeFinding::NotDone.name())
+    }
 }
 
 /// Metadata of a `resolve`. Its content is the result that the call has from now on.

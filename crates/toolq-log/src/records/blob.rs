@@ -11,7 +11,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::read::CorruptionKind;
 use crate::records::record::sha256_hex;
 
 /// How a reference to a blob begins. Other content that begins like this is stored as a blob, too, so that it can't be
@@ -59,22 +58,7 @@ pub struct BlobError {
     pub(crate) problem: String,
 }
 
-impl<'l> RecordContent<'l> {
-    /// Interprets the content of a record.
-    pub(crate) fn from_raw(raw: &'l RawValue) -> Result<Self, CorruptionKind> {
-        if !raw.get().starts_with(BLOB_REF_PREFIX) {
-            return Ok(Self::Inline(Cow::Borrowed(raw)));
-        }
-        let stored: StoredBlob = serde_json::from_str(raw.get())
-            .map_err(|error| CorruptionKind::InvalidRecord(error.to_string()))?;
-        if !is_sha256_hex(&stored.file) {
-            return Err(CorruptionKind::InvalidRecord(
-                "`$file` isn't a file name that toolq generates".to_owned(),
-            ));
-        }
-        Ok(Self::Stored(stored))
-    }
-
+impl RecordContent<'_> {
     /// Copies the content out of the line that it borrows from.
     pub(crate) fn into_owned(self) -> RecordContent<'static> {
         match self {
@@ -122,7 +106,16 @@ impl<'l> RecordContent<'l> {
 impl<'de: 'l, 'l> Deserialize<'de> for RecordContent<'l> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
-        Self::from_raw(raw).map_err(D::Error::custom)
+        if !raw.get().starts_with(BLOB_REF_PREFIX) {
+            return Ok(Self::Inline(Cow::Borrowed(raw)));
+        }
+        let stored: StoredBlob = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        if !is_sha256_hex(&stored.file) {
+            return Err(D::Error::custom(
+                "`$file` isn't a file name that toolq generates",
+            ));
+        }
+        Ok(Self::Stored(stored))
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::memory::Identity;
@@ -18,52 +18,18 @@ use toolq_core::types::{
     MaskedJson, Outcome, RunsAgain, Status, Verdict,
 };
 
-/// Content of a `tool_call`: the input that is executed, even if it differs from the requested one.
+/// Content of a `tool_call`: the input that is executed, even if it differs from the requested one. It is written with its secrets
+/// masked, and read exactly as it is in the log.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CallContent<'a> {
+pub struct CallContent<'a, I = &'a RawValue> {
     /// The requested tool.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
     /// `null` if the request had no JSON object in its place.
-    #[serde(borrow)]
-    #[schemars(with = "Option<MaskedJson<'a>>")]
-    pub input: Option<RecordedJson<'a>>,
+    pub input: Option<I>,
     /// The full id of the call, if the metadata has only part of it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Cow<'a, str>>,
-}
-
-/// JSON that is written with its secrets masked, and read exactly as it is in the log.
-#[derive(Debug)]
-pub enum RecordedJson<'a> {
-    /// To be written.
-    Masked(MaskedJson<'a>),
-    /// As read.
-    Raw(&'a RawValue),
-}
-
-impl RecordedJson<'_> {
-    /// Returns the JSON text of a value that was read.
-    pub fn as_raw(&self) -> &RawValue {
-        match self {
-            Self::Masked(MaskedJson(raw, _)) | Self::Raw(raw) => raw,
-        }
-    }
-}
-
-impl Serialize for RecordedJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Masked(masked) => masked.serialize(serializer),
-            Self::Raw(raw) => raw.serialize(serializer),
-        }
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for RecordedJson<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(deserializer).map(Self::Raw)
-    }
 }
 
 /// Metadata of a `tool_call`.
@@ -109,7 +75,7 @@ pub struct CallRecord<'a> {
     pub tool_name: Cow<'a, str>,
 }
 
-impl<'a> CallContent<'a> {
+impl<'a> CallContent<'a, MaskedJson<'a>> {
     pub(crate) fn new(checked: &'a CheckedCall, mask: &'a Mask) -> Self {
         let requested = checked.call.input.as_ref().ok();
         let executed = accepted_call(checked).map(|accepted| &accepted.input);
@@ -118,7 +84,7 @@ impl<'a> CallContent<'a> {
             name: mask.apply(&checked.call.name),
             input: executed
                 .or(requested)
-                .map(|input| RecordedJson::Masked(MaskedJson(input.as_raw(), mask))),
+                .map(|input| MaskedJson(input.as_raw(), mask)),
             id: is_truncated(id, mask).then(|| mask.apply(id)),
         }
     }

@@ -24,12 +24,12 @@ pub(crate) use blob::{
 };
 pub use blob::{RecordContent, StoredBlob, blob_dir_for};
 pub(crate) use call::AttemptStart;
-pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};
+pub use call::{CallContent, CallRecord, FailedAttempt, StartRecord};
 pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, ProcessExit};
 pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;
 pub use record::{FormatVersion, ListRecord, Record, RecordKind};
-pub(crate) use record::{RecordHeader, parse_next_record, recorded_text, sha256_hex};
+pub(crate) use record::{NewRecord, parse_next_record, recorded_text, sha256_hex};
 pub use schema::log_schema;
 pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{

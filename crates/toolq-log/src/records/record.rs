@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -22,50 +22,42 @@ use toolq_core::json::to_json_line;
 use toolq_core::types::UnlockedServer;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Record<'l> {
     /// Line number, counted from 1.
+    #[serde(skip)]
     pub line: u64,
     /// Byte offset of the beginning of its line.
+    #[serde(skip)]
     pub offset: u64,
     /// Byte offset of the end of its line, including the line break.
+    #[serde(skip)]
     pub end_offset: u64,
     /// Sequence number in the file, counted from 0.
     pub seq: u64,
     /// Id of the record.
     pub id: Uuid,
     /// Id of the record that it belongs to.
+    #[serde(rename = "parentId")]
     pub parent: Option<Uuid>,
     /// When it was written, in milliseconds since 1970. Clocks can go backwards; only `seq` gives the order.
     pub timestamp: u64,
     /// Type of the record.
+    #[serde(rename = "type")]
     pub kind: RecordKind,
     /// `null` if its type has no content.
+    #[serde(borrow)]
     pub content: RecordContent<'l>,
     /// JSON whose form depends on the type.
+    #[serde(rename = "metadata", borrow, deserialize_with = "borrow_json")]
     pub raw_metadata: Cow<'l, RawValue>,
 }
 
-impl<'l> Record<'l> {
-    pub(crate) fn from_parsed(
-        parsed: &ParsedRecord<'l>,
-        line: u64,
-        byte_range: Range<u64>,
-    ) -> Result<Self, CorruptionKind> {
-        Ok(Self {
-            line,
-            offset: byte_range.start,
-            end_offset: byte_range.end,
-            seq: parsed.seq,
-            id: parsed.id,
-            parent: parsed.parent_id,
-            timestamp: parsed.timestamp,
-            kind: RecordKind::from_name(&parsed.kind),
-            content: RecordContent::from_raw(parsed.content)?,
-            raw_metadata: Cow::Borrowed(parsed.metadata),
-        })
-    }
+fn borrow_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Cow::Borrowed)
+}
 
+impl Record<'_> {
     /// Copies the record out of the line that it borrows from.
     #[must_use]
     pub fn into_owned(self) -> Record<'static> {
@@ -97,14 +89,13 @@ pub(crate) fn parse_next_record(
     byte_range: Range<u64>,
     seq: u64,
 ) -> Result<(Record<'_>, Option<FormatVersion>), CorruptionKind> {
-    let parsed = parse_sealed_line(bytes)?;
-    if parsed.seq != seq {
+    let record = parse_sealed_line(bytes, line, byte_range)?;
+    if record.seq != seq {
         return Err(CorruptionKind::UnexpectedSeq {
             expected: seq,
-            found: parsed.seq,
+            found: record.seq,
         });
     }
-    let record = Record::from_parsed(&parsed, line, byte_range)?;
     let newer_format = check_compatibility(&record)?;
     Ok((record, newer_format))
 }
@@ -156,36 +147,20 @@ fn check_compatibility(record: &Record) -> Result<Option<FormatVersion>, Corrupt
 /// Size of the seal that follows the sealed bytes: `,"crc":"`, eight digits and `"}`.
 const SEAL_BYTES: usize = 18;
 
-/// The members of a record, except its content and metadata.
-pub(crate) struct RecordHeader<'a> {
+/// A record to be written.
+#[derive(Debug, Serialize)]
+pub(crate) struct NewRecord<C, M> {
+    /// Its number in the file, which it gets where it is appended.
     pub(crate) seq: u64,
     pub(crate) id: Uuid,
+    #[serde(rename = "parentId")]
     pub(crate) parent: Option<Uuid>,
     /// Milliseconds since 1970.
     pub(crate) timestamp: u64,
-    pub(crate) kind: &'a RecordKind,
-}
-
-#[derive(Serialize)]
-struct SerializedRecord<'a, C, M> {
-    seq: u64,
-    id: HyphenatedUuid,
-    #[serde(rename = "parentId")]
-    parent_id: Option<HyphenatedUuid>,
-    timestamp: u64,
     #[serde(rename = "type")]
-    kind: &'a str,
-    content: &'a C,
-    metadata: &'a M,
-}
-
-struct HyphenatedUuid(Uuid);
-
-impl Serialize for HyphenatedUuid {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut buffer = Uuid::encode_buffer();
-        serializer.serialize_str(self.0.hyphenated().encode_lower(&mut buffer))
-    }
+    pub(crate) kind: RecordKind,
+    pub(crate) content: C,
+    pub(crate) metadata: M,
 }
 
 /// Replaces `line` with the serialized record and its line break.
@@ -194,21 +169,10 @@ impl Serialize for HyphenatedUuid {
 /// A value can't be represented in JSON.
 pub(crate) fn write_sealed_line<C: Serialize, M: Serialize>(
     line: &mut Vec<u8>,
-    head: &RecordHeader<'_>,
-    content: &C,
-    metadata: &M,
+    record: &NewRecord<C, M>,
 ) -> io::Result<()> {
     line.clear();
-    let record = SerializedRecord {
-        seq: head.seq,
-        id: HyphenatedUuid(head.id),
-        parent_id: head.parent.map(HyphenatedUuid),
-        timestamp: head.timestamp,
-        kind: head.kind.name(),
-        content,
-        metadata,
-    };
-    serde_json::to_writer(&mut *line, &record)?;
+    serde_json::to_writer(&mut *line, record)?;
     escape_line_breaks(line);
     line.pop();
     let crc = crc32fast::hash(line);
@@ -231,30 +195,18 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
-/// A record that borrows from its line.
-#[derive(Deserialize)]
-pub(crate) struct ParsedRecord<'a> {
-    pub(crate) seq: u64,
-    pub(crate) id: Uuid,
-    #[serde(rename = "parentId")]
-    pub(crate) parent_id: Option<Uuid>,
-    pub(crate) timestamp: u64,
-    #[serde(rename = "type", borrow)]
-    pub(crate) kind: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(crate) content: &'a RawValue,
-    #[serde(borrow)]
-    pub(crate) metadata: &'a RawValue,
-}
-
 /// Checks the seal of a line without its line break, and parses the record.
-pub(crate) fn parse_sealed_line(line: &[u8]) -> Result<ParsedRecord<'_>, CorruptionKind> {
-    let text = std::str::from_utf8(line).map_err(|_| CorruptionKind::NotUtf8)?;
-    let seal_start = line
+pub(crate) fn parse_sealed_line(
+    bytes: &[u8],
+    line: u64,
+    byte_range: Range<u64>,
+) -> Result<Record<'_>, CorruptionKind> {
+    let text = std::str::from_utf8(bytes).map_err(|_| CorruptionKind::NotUtf8)?;
+    let seal_start = bytes
         .len()
         .checked_sub(SEAL_BYTES)
         .ok_or(CorruptionKind::MissingChecksum)?;
-    let (sealed, seal) = line.split_at(seal_start);
+    let (sealed, seal) = bytes.split_at(seal_start);
     let crc_digits = seal.strip_prefix(b",\"crc\":\"");
     let crc_digits = crc_digits.and_then(|digits| digits.strip_suffix(b"\"}"));
     let mut crc = [0; 8];
@@ -262,7 +214,14 @@ pub(crate) fn parse_sealed_line(line: &[u8]) -> Result<ParsedRecord<'_>, Corrupt
     if crc_digits.ok_or(CorruptionKind::MissingChecksum)? != crc {
         return Err(CorruptionKind::WrongChecksum);
     }
-    serde_json::from_str(text).map_err(|error| CorruptionKind::InvalidRecord(error.to_string()))
+    let record: Record<'_> = serde_json::from_str(text)
+        .map_err(|error| CorruptionKind::InvalidRecord(error.to_string()))?;
+    Ok(Record {
+        line,
+        offset: byte_range.start,
+        end_offset: byte_range.end,
+        ..record
+    })
 }
 
 /// Returns whether a file whose first line is `line` may be a session log. A torn line may end within the beginning
@@ -325,62 +284,49 @@ pub enum RecordKind {
     Other(Box<str>),
 }
 
+/// The names used in the file.
+pub(crate) const KIND_NAMES: [(RecordKind, &str); 22] = [
+    (RecordKind::Session, "session"),
+    (RecordKind::Turn, "turn"),
+    (RecordKind::ModelResponse, "model_response"),
+    (RecordKind::ToolCall, "tool_call"),
+    (RecordKind::Approval, "approval"),
+    (RecordKind::ToolStart, "tool_start"),
+    (RecordKind::ToolResult, "tool_result"),
+    (RecordKind::ToolSkipped, "tool_skipped"),
+    (RecordKind::ToolInDoubt, "tool_in_doubt"),
+    (RecordKind::LateResult, "late_result"),
+    (RecordKind::ProbeStart, "probe_start"),
+    (RecordKind::ProbeEnd, "probe_end"),
+    (RecordKind::DescribeStart, "describe_start"),
+    (RecordKind::DescribeEnd, "describe_end"),
+    (RecordKind::ListStart, "list_start"),
+    (RecordKind::ListEnd, "list_end"),
+    (RecordKind::ServerStart, "server_start"),
+    (RecordKind::ServerEnd, "server_end"),
+    (RecordKind::ToolsChange, "tools_change"),
+    (RecordKind::Resolve, "resolve"),
+    (RecordKind::Recovered, "recovered"),
+    (RecordKind::SessionEnd, "session_end"),
+];
+
 impl RecordKind {
     /// Converts the name used in the file.
     pub fn from_name(name: &str) -> Self {
-        match name {
-            "session" => Self::Session,
-            "turn" => Self::Turn,
-            "model_response" => Self::ModelResponse,
-            "tool_call" => Self::ToolCall,
-            "approval" => Self::Approval,
-            "tool_start" => Self::ToolStart,
-            "tool_result" => Self::ToolResult,
-            "tool_skipped" => Self::ToolSkipped,
-            "tool_in_doubt" => Self::ToolInDoubt,
-            "late_result" => Self::LateResult,
-            "probe_start" => Self::ProbeStart,
-            "probe_end" => Self::ProbeEnd,
-            "describe_start" => Self::DescribeStart,
-            "describe_end" => Self::DescribeEnd,
-            "list_start" => Self::ListStart,
-            "list_end" => Self::ListEnd,
-            "server_start" => Self::ServerStart,
-            "server_end" => Self::ServerEnd,
-            "tools_change" => Self::ToolsChange,
-            "resolve" => Self::Resolve,
-            "recovered" => Self::Recovered,
-            "session_end" => Self::SessionEnd,
-            other => Self::Other(other.into()),
+        match KIND_NAMES.iter().find(|(_, known)| *known == name) {
+            Some((kind, _)) => kind.clone(),
+            None => Self::Other(name.into()),
         }
     }
 
     /// Returns the name used in the file.
     pub fn name(&self) -> &str {
         match self {
-            Self::Session => "session",
-            Self::Turn => "turn",
-            Self::ModelResponse => "model_response",
-            Self::ToolCall => "tool_call",
-            Self::Approval => "approval",
-            Self::ToolStart => "tool_start",
-            Self::ToolResult => "tool_result",
-            Self::ToolSkipped => "tool_skipped",
-            Self::ToolInDoubt => "tool_in_doubt",
-            Self::LateResult => "late_result",
-            Self::ProbeStart => "probe_start",
-            Self::ProbeEnd => "probe_end",
-            Self::DescribeStart => "describe_start",
-            Self::DescribeEnd => "describe_end",
-            Self::ListStart => "list_start",
-            Self::ListEnd => "list_end",
-            Self::ServerStart => "server_start",
-            Self::ServerEnd => "server_end",
-            Self::ToolsChange => "tools_change",
-            Self::Resolve => "resolve",
-            Self::Recovered => "recovered",
-            Self::SessionEnd => "session_end",
             Self::Other(name) => name,
+            kind => KIND_NAMES
+                .iter()
+                .find(|(known, _)| known == kind)
+                .map_or("", |(_, name)| name),
         }
     }
 
@@ -406,6 +352,19 @@ impl RecordKind {
 impl fmt::Display for RecordKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Serialize for RecordKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'_, str>::deserialize(deserializer)?;
+        Ok(Self::from_name(&name))
     }
 }
 

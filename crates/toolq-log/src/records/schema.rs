@@ -5,12 +5,14 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
+use crate::records::record::KIND_NAMES;
 use crate::records::{
     ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, LateResultRecord,
     ListRecord, ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord,
     ServerEndRecord, ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob,
     ToolsChangeRecord, TurnRecord,
 };
+use toolq_core::types::MaskedJson;
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
 pub fn log_schema() -> Value {
@@ -18,12 +20,11 @@ pub fn log_schema() -> Value {
     let mut generator = settings
         .with(|settings| settings.contract = Contract::Serialize)
         .into_generator();
-    let record_types = type_schemas(&mut generator);
-    let names: Vec<Value> = record_types
+    let names = KIND_NAMES.map(|(_, name)| name);
+    let mut type_schemas: Vec<Value> = KIND_NAMES
         .iter()
-        .map(|(kind, _)| json!(kind.name()))
+        .map(|(kind, _)| type_schema(kind, &mut generator))
         .collect();
-    let mut type_schemas: Vec<Value> = record_types.into_iter().map(|(_, schema)| schema).collect();
     type_schemas.push(json!({
         "description": "A type that a newer toolq added. A reader may skip it unless its metadata has `must_understand: true`.",
         "properties": {"type": {"not": {"enum": names}}},
@@ -57,67 +58,8 @@ fn record_schema() -> Value {
     })
 }
 
-/// Returns every record type with its schema.
-fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
-    let null = || json_schema!({"type": "null"});
-    let call = inline_or_blob_schema(generator, CallContent::json_schema);
-    let answer = inline_or_blob_schema(generator, answer_schema);
-    let result = generator.subschema_for::<CallEndRecord<'_>>();
-    let session = generator.subschema_for::<SessionRecord>();
-    let turn = generator.subschema_for::<TurnRecord>();
-    let body = inline_or_blob_schema(
-        generator,
-        |_| json_schema!({"description": "Body of the model API's response, with secrets masked. A streamed response is recorded as a whole.", "type": "object"}),
-    );
-    let response = generator.subschema_for::<ModelResponseRecord<'_>>();
-    let call_metadata = generator.subschema_for::<CallRecord<'_>>();
-    let approval = generator.subschema_for::<ApprovalRecord<'_>>();
-    let start = generator.subschema_for::<StartRecord<'_>>();
-    let late_result = generator.subschema_for::<LateResultRecord<'_>>();
-    let late_text = inline_or_blob_schema(generator, |_| json_schema!({"type": "string"}));
-    let probe = generator.subschema_for::<ProbeRecord<'_>>();
-    let describe = generator.subschema_for::<DescribeRecord<'_>>();
-    let description = inline_or_blob_schema(generator, description_schema);
-    let list = generator.subschema_for::<ListRecord<'_>>();
-    let server_start = generator.subschema_for::<ServerStartRecord<'_>>();
-    let server_end = generator.subschema_for::<ServerEndRecord<'_>>();
-    let tools_change = generator.subschema_for::<ToolsChangeRecord>();
-    let resolve = generator.subschema_for::<ResolveRecord<'_>>();
-    let resolved = inline_or_blob_schema(generator, |_| json_schema!({"type": ["string", "null"]}));
-    let recovered = generator.subschema_for::<RecoveredRecord>();
-    let end = generator.subschema_for::<SessionEndRecord>();
-    let type_schemas = [
-        (RecordKind::Session, null(), session),
-        (RecordKind::Turn, null(), turn),
-        (RecordKind::ModelResponse, body, response),
-        (RecordKind::ToolCall, call, call_metadata),
-        (RecordKind::Approval, null(), approval),
-        (RecordKind::ToolStart, null(), start),
-        (RecordKind::ToolResult, answer.clone(), result.clone()),
-        (RecordKind::ToolSkipped, answer.clone(), result.clone()),
-        (RecordKind::ToolInDoubt, answer, result),
-        (RecordKind::LateResult, late_text, late_result),
-        (RecordKind::ProbeStart, null(), probe.clone()),
-        (RecordKind::ProbeEnd, null(), probe),
-        (RecordKind::DescribeStart, null(), describe.clone()),
-        (RecordKind::DescribeEnd, description, describe),
-        (RecordKind::ListStart, null(), list.clone()),
-        (RecordKind::ListEnd, null(), list),
-        (RecordKind::ServerStart, null(), server_start),
-        (RecordKind::ServerEnd, null(), server_end),
-        (RecordKind::ToolsChange, null(), tools_change),
-        (RecordKind::Resolve, resolved, resolve),
-        (RecordKind::Recovered, null(), recovered),
-        (RecordKind::SessionEnd, null(), end),
-    ];
-    let type_schemas = type_schemas.into_iter().map(|(kind, content, metadata)| {
-        let schema = type_schema(&kind, &content, &metadata);
-        (kind, schema)
-    });
-    type_schemas.collect()
-}
-
-fn type_schema(kind: &RecordKind, content: &Schema, metadata: &Schema) -> Value {
+fn type_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Value {
+    let (content, metadata) = (content_schema(kind, types), metadata_schema(kind, types));
     let mut form = json!({
         "title": kind.name(),
         "properties": {"type": {"const": kind.name()}, "content": content, "metadata": metadata},
@@ -131,30 +73,57 @@ fn type_schema(kind: &RecordKind, content: &Schema, metadata: &Schema) -> Value 
     form
 }
 
-/// Returns the schema of content that is stored in a file if it is large.
-fn inline_or_blob_schema(
-    generator: &mut SchemaGenerator,
-    content: fn(&mut SchemaGenerator) -> Schema,
-) -> Schema {
-    let stored = generator.subschema_for::<StoredBlob>();
-    let content = content(generator);
+/// Returns the schema of the content of a record, which is stored in a file if it is large.
+fn content_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Schema {
+    let content = match kind {
+        RecordKind::ToolCall => CallContent::<MaskedJson<'_>>::json_schema(types),
+        RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
+            json_schema!({
+                "description": "What the model reads: text, or an array of content blocks. It reads those of types that only MCP has as text.",
+                "type": ["string", "array"],
+                "items": {"type": "object"},
+            })
+        }
+        RecordKind::ModelResponse => json_schema!({
+            "description": "Body of the model API's response, with secrets masked. A streamed response is recorded as a whole.",
+            "type": "object",
+        }),
+        RecordKind::DescribeEnd => json_schema!({
+            "description": "The tool's description and input schema from now on; `null` if `describe` printed nothing usable.",
+            "type": ["object", "null"],
+            "properties": {"description": {"type": "string"}, "input_schema": {"type": "object"}},
+        }),
+        RecordKind::LateResult => json_schema!({"type": "string"}),
+        RecordKind::Resolve => json_schema!({"type": ["string", "null"]}),
+        _ => return json_schema!({"type": "null"}),
+    };
+    let stored = types.subschema_for::<StoredBlob>();
     json_schema!({"anyOf": [content, stored]})
 }
 
-/// Returns the schema of what a tool's `describe` program printed.
-fn description_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "The tool's description and input schema from now on; `null` if `describe` printed nothing usable.",
-        "type": ["object", "null"],
-        "properties": {"description": {"type": "string"}, "input_schema": {"type": "object"}},
-    })
-}
-
-/// Returns the schema of a call's result.
-fn answer_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "What the model reads: text, or an array of content blocks. It reads those of types that only MCP has as text.",
-        "type": ["string", "array"],
-        "items": {"type": "object"},
-    })
+fn metadata_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Schema {
+    match kind {
+        RecordKind::Session => types.subschema_for::<SessionRecord>(),
+        RecordKind::Turn => types.subschema_for::<TurnRecord>(),
+        RecordKind::ModelResponse => types.subschema_for::<ModelResponseRecord<'_>>(),
+        RecordKind::ToolCall => types.subschema_for::<CallRecord<'_>>(),
+        RecordKind::Approval => types.subschema_for::<ApprovalRecord<'_>>(),
+        RecordKind::ToolStart => types.subschema_for::<StartRecord<'_>>(),
+        RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
+            types.subschema_for::<CallEndRecord<'_>>()
+        }
+        RecordKind::LateResult => types.subschema_for::<LateResultRecord<'_>>(),
+        RecordKind::ProbeStart | RecordKind::ProbeEnd => types.subschema_for::<ProbeRecord<'_>>(),
+        RecordKind::DescribeStart | RecordKind::DescribeEnd => {
+            types.subschema_for::<DescribeRecord<'_>>()
+        }
+        RecordKind::ListStart | RecordKind::ListEnd => types.subschema_for::<ListRecord<'_>>(),
+        RecordKind::ServerStart => types.subschema_for::<ServerStartRecord<'_>>(),
+        RecordKind::ServerEnd => types.subschema_for::<ServerEndRecord<'_>>(),
+        RecordKind::ToolsChange => types.subschema_for::<ToolsChangeRecord>(),
+        RecordKind::Resolve => types.subschema_for::<ResolveRecord<'_>>(),
+        RecordKind::Recovered => types.subschema_for::<RecoveredRecord>(),
+        RecordKind::SessionEnd => types.subschema_for::<SessionEndRecord>(),
+        RecordKind::Other(_) => json_schema!({"type": "object"}),
+    }
 }

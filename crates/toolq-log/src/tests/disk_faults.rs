@@ -34,7 +34,14 @@ fn begin_on_disk(disk: &FaultyDisk) -> Result<SessionLog, EmitError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let journal = Journal::new("/log".into(), storage, (0, 0), fixed_clock()).unwrap();
     let memory = (RememberedIn::log(&path), MemoryUse::default());
-    let log = SessionLog::begin(journal, &session_header(), memory, Arc::default(), index);
+    let log = SessionLog::begin(
+        journal,
+        &session_header(),
+        memory,
+        Arc::default(),
+        index,
+        (Vec::new(), None),
+    );
     log.map_err(|error| EmitError(error.to_string()))
 }
 

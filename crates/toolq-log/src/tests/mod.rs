@@ -370,15 +370,17 @@ fn a_newer_log_is_not_continued() {
     let path = dir.path().join("log.jsonl");
     let format = serde_json::json!({"format": {"major": 1, "minor": 1}});
     let metadata = sequence::complete_metadata("session", &format);
-    let head = record::RecordHeader {
+    let record = record::NewRecord {
         seq: 0,
         id: uuid::Uuid::nil(),
         parent: None,
         timestamp: 0,
-        kind: &RecordKind::Session,
+        kind: RecordKind::Session,
+        content: (),
+        metadata,
     };
     let mut line = Vec::new();
-    record::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
+    record::write_sealed_line(&mut line, &record).unwrap();
     fs::write(&path, &line).unwrap();
     let error = begin_session(&path, Mask::default()).err().unwrap();
     assert!(

@@ -86,7 +86,7 @@ fn metadata_fits_its_type() {
                 assert_eq!(call.tool_use_id, format!("toolu_{}", call.position));
                 let content = record.content.load(Path::new("")).unwrap();
                 let content: CallContent<'_> = serde_json::from_str(content.get()).unwrap();
-                assert_eq!(content.input.unwrap().as_raw().get(), "{}");
+                assert_eq!(content.input.unwrap().get(), "{}");
             }
             RecordKind::ToolStart => {
                 let start: StartRecord<'_> = record.parse_metadata().unwrap();
@@ -190,15 +190,17 @@ fn every_moved_or_missing_line_is_found() {
 #[test]
 fn an_unknown_record_that_must_be_understood_is_refused() {
     let record = |kind: RecordKind, seq, metadata: Value| {
-        let head = record::RecordHeader {
+        let record = record::NewRecord {
             seq,
             id: uuid::Uuid::nil(),
             parent: None,
             timestamp: 0,
-            kind: &kind,
+            kind,
+            content: (),
+            metadata,
         };
         let mut line = Vec::new();
-        record::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
+        record::write_sealed_line(&mut line, &record).unwrap();
         line
     };
     let two_records = |kind: &str, second: Value, minor: u32| {
@@ -303,8 +305,7 @@ fn a_blob_that_was_changed_is_refused() {
     refused("(os error 40)");
     let forged = |file: &str| {
         let raw = serde_json::json!({"$file": file, "bytes": 1}).to_string();
-        let raw = RawValue::from_string(raw).unwrap();
-        RecordContent::from_raw(&raw).map(RecordContent::into_owned)
+        serde_json::from_str::<RecordContent<'_>>(&raw).map(RecordContent::into_owned)
     };
     assert!(forged(&stored.file).is_ok());
     for name in [

@@ -2,82 +2,37 @@
 
 use std::fmt;
 
-use crate::memory::{Claim, EntryName, Identity, Remembered, RememberedIn, Settlement};
+use crate::memory::{Claim, EntryName, RememberedIn, Settlement};
 use crate::records::{RecordKind, ResolveRecord, recorded_text};
 use crate::write::journal::Place;
 use crate::write::keeper::Job;
-use crate::write::session_log::{OpenCall, Recorder, SessionLog};
+use crate::write::session_log::{Recorder, SessionLog};
 use toolq_core::types::{
-    CallClaim, CallHistory, CallKey, CallMemory, CallRef, Commit, CommitDone, EarlierRun,
-    EmitError, RecalledCall, Recollection, RestoredResult,
+    CallClaim, CallHistory, CallKey, CallMemory, CallRef, CommitDone, EmitError, RecalledCall,
+    RestoredResult,
 };
 
-impl CallHistory for SessionLog {
-    fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
-        let Some((identity, now)) = self.identify(request) else {
-            return Ok(Recollection::FORGETTABLE);
-        };
-        let recalled = self.memory().recall(request, &identity, self.mask(), now);
-        recalled.map_err(|error| error.of_memory())
-    }
-
-    fn find_run(&self, request: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
-        let Some((identity, now)) = self.identify(request) else {
-            return Ok(None);
-        };
-        let found = self.memory().find_run(request, &identity, self.mask(), now);
-        found.map_err(|error| error.of_memory())
-    }
-
-    fn recall_read(
-        &self,
-        request: &RecalledCall<'_>,
-        run: Option<&EarlierRun>,
-    ) -> Result<Option<RestoredResult>, EmitError> {
-        if self.memory().runs_again(&request.call.id) {
-            return Ok(None);
-        }
-        let Some((identity, _)) = self.identify(request) else {
-            return Ok(None);
-        };
-        let recalled =
-            self.memory()
-                .recall_read(&CallRef::new(request.call, None).key(), &identity, run);
-        recalled.map_err(|error| error.of_memory())
-    }
-
-    fn resumes_reads(&self) -> bool {
-        self.memory().unfinished_session().is_some()
-    }
-
-    fn remembers_ids(&self) -> bool {
-        self.memory().usage.remembered == Remembered::ById
-    }
-
-    fn is_at_hand(&self) -> bool {
-        self.memory().is_at_hand()
-    }
-}
-
 impl CallMemory for SessionLog {
-    fn commit(&self, commit: Commit, done: CommitDone) {
-        let done = self.taking(&commit, done);
+    fn history(&self) -> &dyn CallHistory {
+        self.memory()
+    }
+
+    fn commit(&self, claims: Vec<(CallKey, CallClaim)>, done: CommitDone) {
+        let done = self.taking(&claims, done);
         let recorder = self.recorder();
         let RememberedIn::State { claims: dir, .. } = &self.memory().place else {
             // The lock of the log and its starts are the claims.
-            let claimed = commit
-                .claims
+            let claimed = claims
                 .iter()
                 .map(|(_, claim)| self.memory().claim_in_own_log(&claim.name));
             let are_ours: Vec<bool> = claimed.collect();
             return recorder.sync_then(move |synced| done(synced.map(|()| are_ours)));
         };
-        if commit.claims.is_empty() {
+        if claims.is_empty() {
             return recorder.sync_then(move |synced| done(synced.map(|()| Vec::new())));
         }
-        let log = self.memory().own_log();
-        let wanted = commit
-            .claims
+        let log = &self.memory().own_log;
+        let wanted = claims
             .iter()
             .map(|(call, claim)| recorder.entry_of(call, claim, log));
         match wanted.collect::<Option<Vec<_>>>() {
@@ -105,7 +60,7 @@ impl CallMemory for SessionLog {
             note: None,
             timestamp: self.recorder().journal.now_ms(),
         };
-        if self.is_at_hand() {
+        if self.memory().is_own_log() {
             return self.record_settlement(call, &name, &settlement);
         }
         self.memory()
@@ -114,10 +69,7 @@ impl CallMemory for SessionLog {
     }
 
     fn ask(&self, request: &RecalledCall<'_>) -> Result<(), EmitError> {
-        let Some((identity, now)) = self.identify(request) else {
-            return Ok(());
-        };
-        let question = self.memory().question(&identity, request, self.mask(), now);
+        let question = self.memory().question(request);
         let Some((name, question)) = question.map_err(|error| error.of_memory())? else {
             return Ok(());
         };
@@ -140,25 +92,13 @@ impl fmt::Debug for SessionLog {
 }
 
 impl SessionLog {
-    /// Returns what names a call, and the time in milliseconds since 1970.
-    fn identify(&self, request: &RecalledCall<'_>) -> Option<(Identity, u64)> {
-        let recorder = self.recorder();
-        let RecalledCall {
-            call,
-            accepted,
-            origin,
-        } = *request;
-        let identity = recorder.identify(self.memory(), call, accepted, origin)?;
-        Some((identity, recorder.journal.now_ms()))
-    }
-
     /// Notes which calls this session has made once they are claimed, before `done` is called.
-    fn taking(&self, commit: &Commit, done: CommitDone) -> CommitDone {
-        if commit.claims.is_empty() {
+    fn taking(&self, claims: &[(CallKey, CallClaim)], done: CommitDone) -> CommitDone {
+        if claims.is_empty() {
             return done;
         }
         let log = self.clone();
-        let claims = commit.claims.iter().map(|(call, claim)| {
+        let claims = claims.iter().map(|(call, claim)| {
             let (name, _) = EntryName::parse(&claim.name)?;
             Some((name, call.clone()))
         });
@@ -185,13 +125,7 @@ impl SessionLog {
             let id = recorded_text(&call.tool_use_id, self.mask());
             let tool = recorded_text(&call.tool_name, self.mask());
             let fields = ResolveRecord::new((id, tool), name, settlement);
-            let content = &settlement.result;
-            let open = recorder.open_calls.get(&call.key());
-            let parent = open.map(|open| open.record_id);
-            let detour = open.is_some_and(OpenCall::takes_detour);
-            recorder
-                .journal
-                .append(RecordKind::Resolve, parent, (content, &fields), detour)?;
+            recorder.append_to_call(RecordKind::Resolve, call, (&settlement.result, &fields))?;
             recorder.journal.write()
         })?;
         recorder.journal.sync()

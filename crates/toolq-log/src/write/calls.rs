@@ -9,14 +9,13 @@ use uuid::Uuid;
 
 use crate::memory::MemoryStore;
 use crate::records::{
-    ApprovalRecord, AttemptStart, BLOB_REF_PREFIX, CallContent, CallEndRecord, CallEndStats,
-    CallRecord, FailedAttempt, LateResultRecord, ProbeRecord, RecordContent, RecordKind,
-    StartRecord, end_record_kind,
+    AttemptStart, BLOB_REF_PREFIX, CallContent, CallEndRecord, CallEndStats, CallRecord,
+    FailedAttempt, LateResultRecord, RecordContent, RecordKind, StartRecord, end_record_kind,
 };
 use crate::write::session_log::{OpenCall, Recorder};
 use toolq_core::types::{
-    AcceptedCall, Approval, CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    MaskedText, Outcome, ProbeFinding, TurnOrigin,
+    AcceptedCall, CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson, MaskedText, Outcome,
+    RecalledCall, TurnOrigin,
 };
 
 /// How many calls are remembered whose results may come late.
@@ -37,7 +36,11 @@ impl Recorder {
             Some(turn) => (Some(turn.record_id), turn.origin.clone(), turn.detour),
             None => (None, TurnOrigin::default(), false),
         };
-        let identity = self.identify(memory, &checked.call, checked.verdict.accepted(), &origin);
+        let identity = memory.identify(&RecalledCall {
+            call: &checked.call,
+            accepted: checked.verdict.accepted(),
+            origin: &origin,
+        });
         let content = CallContent::new(checked, &self.mask);
         let input_before = CallContent::input_before_coercion(checked, &self.mask);
         let input_before = input_before
@@ -53,7 +56,6 @@ impl Recorder {
             record_id,
             place,
             start: None,
-            claim: None,
             identity,
             failed_attempt: None,
         };
@@ -74,6 +76,7 @@ impl Recorder {
 
     pub(crate) fn record_result(
         &mut self,
+        memory: &MemoryStore,
         call: &CallRef,
         outcome: &Outcome,
         answer: &CallAnswer,
@@ -93,6 +96,7 @@ impl Recorder {
         self.journal
             .append(kind, record, (&content, &fields), detour)?;
         self.note_given_up(call, open.record_id, outcome, stats.attempts);
+        memory.end_agent(call);
         if stats.agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns
@@ -138,48 +142,27 @@ impl Recorder {
     }
 }
 
-// Records below a call from before its result: of its approval, its attempts, and the probes that ask whether it did its
-// work.
+// Records of attempts, below their call.
 
 impl Recorder {
-    pub(crate) fn record_approval(
-        &mut self,
-        call: &CallRef,
-        approval: &Approval,
-    ) -> io::Result<()> {
-        let (parent, detour) = self.parent_of(call);
-        let fields = ApprovalRecord::new(call, approval, &self.mask);
-        self.journal
-            .append(RecordKind::Approval, parent, (&(), &fields), detour)?;
-        Ok(())
-    }
-
     pub(crate) fn record_start(
         &mut self,
+        memory: &MemoryStore,
         call: &CallRef,
         accepted: &AcceptedCall,
         start: AttemptStart<'_>,
     ) -> io::Result<()> {
-        let (parent, detour) = self.parent_of(call);
         let open = self.open_calls.get_mut(&call.key());
         let failed_attempt = open.and_then(|open| open.failed_attempt.take());
         let fields = StartRecord::new(call, accepted, start, failed_attempt, &self.mask);
-        let (_, place) =
-            self.journal
-                .append(RecordKind::ToolStart, parent, (&(), &fields), detour)?;
+        let place = self.append_to_call(RecordKind::ToolStart, call, (&(), &fields))?;
         if let Some(open) = self.open_calls.get_mut(&call.key()) {
-            (open.start, open.claim) = (Some(place), start.claim.cloned());
+            open.start = Some(place);
+        }
+        if let Some(claim) = start.claim.filter(|_| fields.agent.is_some()) {
+            memory.begin_agent(call, &claim.idempotency_key);
         }
         Ok(())
-    }
-
-    /// Returns the record of a call, and whether records that belong to it take a detour.
-    fn parent_of(&self, call: &CallRef) -> (Option<Uuid>, bool) {
-        let open = self.open_calls.get(&call.key());
-        (
-            open.map(|open| open.record_id),
-            open.is_some_and(OpenCall::takes_detour),
-        )
     }
 
     /// Keeps a failed attempt for the record of the next start.
@@ -187,27 +170,5 @@ impl Recorder {
         if let Some(open) = self.open_calls.get_mut(&call.key()) {
             open.failed_attempt = Some(FailedAttempt::new(outcome, wait));
         }
-    }
-
-    pub(crate) fn record_probe_start(&mut self, call: &CallRef) -> io::Result<()> {
-        let (parent, detour) = self.parent_of(call);
-        let fields = ProbeRecord::new(call, &self.mask);
-        self.journal
-            .append(RecordKind::ProbeStart, parent, (&(), &fields), detour)?;
-        Ok(())
-    }
-
-    pub(crate) fn record_probe_end(
-        &mut self,
-        call: &CallRef,
-        finding: ProbeFinding,
-        outcome: &Outcome,
-        duration: Duration,
-    ) -> io::Result<()> {
-        let (parent, detour) = self.parent_of(call);
-        let fields = ProbeRecord::new(call, &self.mask).with_finding(finding, outcome, duration);
-        self.journal
-            .append(RecordKind::ProbeEnd, parent, (&(), &fields), detour)?;
-        Ok(())
     }
 }

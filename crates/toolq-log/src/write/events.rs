@@ -4,16 +4,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::to_raw_value;
+
 use crate::memory::MemoryStore;
 use crate::records::{
-    AttemptStart, CallEndStats, ListRecord, ModelResponseRecord, RecordKind, ServerEndRecord,
-    ServerStartRecord, TurnRecord,
+    ApprovalRecord, AttemptStart, CallEndStats, DescribeRecord, ListRecord, ModelResponseRecord,
+    ProbeRecord, RecordKind, ServerEndRecord, ServerStartRecord, ToolsChangeRecord, TurnRecord,
 };
 use crate::write::journal::Place;
 use crate::write::session_log::{OpenCall, OpenTurn, Recorder, SessionLog};
 use toolq_core::types::{
-    CallRef, EmitError, Event, EventSink, MaskedJson, ModelResponse, ServerEnd, ServerStart,
-    TurnOrigin, UnlockedServer,
+    CallRef, DescribeResult, EmitError, Event, EventSink, MaskedJson, ModelResponse, Outcome,
+    ServerEnd, ServerStart, Tool, TurnOrigin, UnlockedServer,
 };
 
 impl EventSink for SessionLog {
@@ -60,7 +62,10 @@ impl Recorder {
                 origin,
             } => self.record_turn(*turn, *parent, origin)?,
             Event::Queued { checked, batch } => self.record_call(memory, checked, *batch)?,
-            Event::ApprovalDecided { call, approval } => self.record_approval(call, approval)?,
+            Event::ApprovalDecided { call, approval } => {
+                let fields = ApprovalRecord::new(call, approval, &self.mask);
+                self.append_to_call(RecordKind::Approval, call, (&(), &fields))?;
+            }
             Event::Started {
                 call,
                 accepted,
@@ -75,7 +80,7 @@ impl Recorder {
                     claim: *claim,
                     waited: *waited,
                 };
-                self.record_start(call, accepted, start)?;
+                self.record_start(memory, call, accepted, start)?;
             }
             Event::Retrying {
                 call,
@@ -98,7 +103,7 @@ impl Recorder {
                     attempts: *attempts,
                     agent_usage: *agent_usage,
                 };
-                self.record_result(call, outcome, answer, stats)?;
+                self.record_result(memory, call, outcome, answer, stats)?;
             }
             Event::AgentMessage {
                 call,
@@ -107,13 +112,20 @@ impl Recorder {
                 ..
             } => self.record_response(call, *turn, response)?,
             Event::QueueDrained { turn } => drop(self.open_turns.remove(&(*turn, None))),
-            Event::Probing { call } => self.record_probe_start(call)?,
+            Event::Probing { call } => {
+                let fields = ProbeRecord::new(call, &self.mask);
+                self.append_to_call(RecordKind::ProbeStart, call, (&(), &fields))?;
+            }
             Event::Probed {
                 call,
                 finding,
                 outcome,
                 duration,
-            } => self.record_probe_end(call, *finding, outcome, *duration)?,
+            } => {
+                let fields = ProbeRecord::new(call, &self.mask);
+                let fields = fields.with_finding(*finding, outcome, *duration);
+                self.append_to_call(RecordKind::ProbeEnd, call, (&(), &fields))?;
+            }
             event => self.record_event_beside_calls(event)?,
         }
         Ok(())
@@ -138,54 +150,68 @@ impl Recorder {
                 text,
                 is_error,
             } => self.record_late_result(call, text, *is_error)?,
-            Event::ToolsChanged(change) => self.record_tools_change(change)?,
+            Event::ToolsChanged(change) => {
+                let fields = ToolsChangeRecord::new(change, &self.mask);
+                self.append_to_session(RecordKind::ToolsChange, &fields)?;
+            }
             _ => {}
         }
         Ok(())
     }
 }
 
-// Records of servers: a `server_start` below the session, and below that a `server_end`; the same for `list_start` and
-// `list_end`.
+// Records of servers, and of tools that describe themselves: a `server_start` below the session, and below that a `server_end`; the
+// same for `list_start` and `describe_start`.
 
 impl Recorder {
     fn record_list_start(&mut self, server: &UnlockedServer) -> io::Result<()> {
-        let session = Some(self.session_id);
         let fields = ListRecord::start(server, &self.mask);
-        let kind = RecordKind::ListStart;
-        let start_id = self.journal.append(kind, session, (&(), &fields), false)?.0;
-        self.open_lists.insert(server.server.name.clone(), start_id);
-        Ok(())
+        self.append_start(RecordKind::ListStart, (&server.server.name, 0), &fields)
     }
 
     fn record_list_end(&mut self, server: &UnlockedServer, duration: Duration) -> io::Result<()> {
-        let start_id = self.open_lists.remove(&server.server.name);
+        let kinds = (RecordKind::ListStart, RecordKind::ListEnd);
         let fields = ListRecord::end(server, duration, &self.mask);
-        let kind = RecordKind::ListEnd;
-        self.journal.append(kind, start_id, (&(), &fields), false)?;
-        Ok(())
+        self.append_end(kinds, (&server.server.name, 0), (&(), &fields))
     }
 
     fn record_server_start(&mut self, start: &ServerStart) -> io::Result<()> {
-        let session = Some(self.session_id);
+        let name = (&*start.server, start.earlier_starts);
         let fields = ServerStartRecord::new(start, &self.mask);
-        let kind = RecordKind::ServerStart;
-        let start_id = self.journal.append(kind, session, (&(), &fields), false)?.0;
-        let started = (start.server.clone(), start.earlier_starts);
-        self.open_servers.insert(started, start_id);
-        Ok(())
+        self.append_start(RecordKind::ServerStart, name, &fields)
     }
 
     fn record_server_end(&mut self, end: &ServerEnd) -> io::Result<()> {
-        let started = (end.server.clone(), end.earlier_starts);
-        let Some(start_id) = self.open_servers.remove(&started) else {
-            return Ok(());
-        };
+        let kinds = (RecordKind::ServerStart, RecordKind::ServerEnd);
+        let name = (&*end.server, end.earlier_starts);
         let fields = ServerEndRecord::new(end, &self.mask);
-        let kind = RecordKind::ServerEnd;
-        self.journal
-            .append(kind, Some(start_id), (&(), &fields), false)?;
-        Ok(())
+        self.append_end(kinds, name, (&(), &fields))
+    }
+
+    fn record_describe_start(&mut self, tool: &Tool) -> io::Result<()> {
+        let fields = DescribeRecord::new(&tool.name, &self.mask);
+        self.append_start(RecordKind::DescribeStart, (&tool.name, 0), &fields)
+    }
+
+    /// The content is the description that applies to the tool from now on.
+    fn record_describe_end(
+        &mut self,
+        tool: &Tool,
+        outcome: &Outcome,
+        duration: Duration,
+        attempts: u32,
+    ) -> io::Result<()> {
+        let kinds = (RecordKind::DescribeStart, RecordKind::DescribeEnd);
+        let result = tool.describe_result();
+        let description = match result {
+            Some(DescribeResult::Ok(description)) => Some(to_raw_value(description)?),
+            _ => None,
+        };
+        let mask = Arc::clone(&self.mask);
+        let content = description.as_deref().map(|json| MaskedJson(json, &mask));
+        let fields = DescribeRecord::new(&tool.name, &mask)
+            .with_result(result, outcome, duration, attempts, &mask);
+        self.append_end(kinds, (&tool.name, 0), (&content, &fields))
     }
 }
 
@@ -226,17 +252,9 @@ impl Recorder {
         turn: usize,
         response: &ModelResponse,
     ) -> io::Result<()> {
-        let open = self.open_calls.get(&call.key());
-        let parent = open.map(|open| open.record_id);
-        let detour = open.is_some_and(OpenCall::takes_detour);
         let content = MaskedJson(&response.body, &self.mask);
         let fields = ModelResponseRecord::new(call, turn, response, &self.mask);
-        self.journal.append(
-            RecordKind::ModelResponse,
-            parent,
-            (&content, &fields),
-            detour,
-        )?;
+        self.append_to_call(RecordKind::ModelResponse, call, (&content, &fields))?;
         Ok(())
     }
 }

@@ -12,9 +12,9 @@ use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
 use crate::records::blob_dir_for;
-use crate::records::{RecordHeader, RecordKind, StoredBlob, record};
+use crate::records::{NewRecord, RecordKind, StoredBlob, record};
 use crate::write::keeper::{Job, Keeper};
-use crate::write::log_file::{BlobStore, LogFile, Storage};
+use crate::write::log_file::{LogFile, Storage, store_blob};
 use toolq_core::os::Clock;
 use toolq_core::types::EmitError;
 
@@ -32,7 +32,8 @@ pub(crate) struct Journal {
 pub(crate) struct SharedJournal {
     path: PathBuf,
     clock: Clock,
-    blob_store: BlobStore,
+    /// The directory for content that is too large for a record.
+    blob_dir: PathBuf,
     storage: Arc<dyn Storage>,
     lines: Mutex<Lines>,
     failure: OnceLock<EmitError>,
@@ -47,17 +48,6 @@ struct Lines {
     line: Vec<u8>,
     /// Complete lines that haven't been written yet.
     pending: Vec<u8>,
-}
-
-/// A record, before it has its place in the file.
-#[derive(Debug)]
-pub(crate) struct NewRecord<C, M> {
-    pub(crate) kind: RecordKind,
-    pub(crate) id: Uuid,
-    pub(crate) parent: Option<Uuid>,
-    pub(crate) timestamp: u64,
-    pub(crate) content: C,
-    pub(crate) metadata: M,
 }
 
 /// A record on its way to the keeper.
@@ -84,7 +74,7 @@ impl Journal {
         clock: Clock,
     ) -> io::Result<Self> {
         let shared = Arc::new(SharedJournal {
-            blob_store: BlobStore::new(blob_dir_for(&path)),
+            blob_dir: blob_dir_for(&path),
             path,
             clock,
             lines: Mutex::new(Lines {
@@ -119,7 +109,11 @@ impl Journal {
 
     /// Returns the directory for content that is too large for a record.
     pub(crate) fn blob_dir(&self) -> &Path {
-        self.shared.blob_store.dir()
+        &self.shared.blob_dir
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.clock
     }
 
     /// Returns the current time in milliseconds since 1970.
@@ -143,15 +137,16 @@ impl Journal {
     ) -> io::Result<(Uuid, Place)> {
         let timestamp = self.now_ms();
         let id = generate_id(timestamp)?;
-        let record = NewRecord {
-            kind,
+        let mut record = NewRecord {
+            seq: 0,
             id,
             parent,
             timestamp,
+            kind,
             content,
             metadata,
         };
-        if !detour && let Some(offset) = self.shared.lines().append(&record, false)? {
+        if !detour && let Some(offset) = self.shared.lines().append(&mut record, false)? {
             return Ok((id, Place::At(offset)));
         }
         self.send(Job::Append(Box::new(record.detach()?)));
@@ -227,7 +222,7 @@ impl SharedJournal {
 
     /// Returns the size of the whole records in bytes.
     pub(crate) fn whole_bytes(&self) -> u64 {
-        self.lines().file.whole_bytes()
+        self.lines().file.whole_bytes
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -240,17 +235,18 @@ impl SharedJournal {
 
     /// Stores content in a file of its own.
     pub(crate) fn store_blob(&self, content: &RawValue) -> io::Result<StoredBlob> {
-        self.blob_store.store(content.get().as_bytes())
+        store_blob(&self.blob_dir, content.get().as_bytes())
     }
 
     /// Appends a record and writes it. Returns its offset.
-    pub(crate) fn append_detached(&self, record: &DetachedRecord) -> io::Result<u64> {
-        let appended = self.lines().append(record, false)?;
+    pub(crate) fn append_detached(&self, mut record: DetachedRecord) -> io::Result<u64> {
+        let appended = self.lines().append(&mut record, false)?;
         let offset = if let Some(offset) = appended {
             offset
         } else {
-            let stored = self.store_blob(&record.content)?;
-            let offset = self.lines().append(&record.with_content(&stored), true)?;
+            let content = to_raw_value(&self.store_blob(&record.content)?)?;
+            let mut reference = DetachedRecord { content, ..record };
+            let offset = self.lines().append(&mut reference, true)?;
             offset.ok_or_else(|| io::Error::other("the metadata of a record is too large"))?
         };
         self.lines().write_pending()?;
@@ -270,17 +266,11 @@ impl Lines {
     /// it would be mistaken for a reference to one, unless it `is_reference`.
     fn append<C: Serialize, M: Serialize>(
         &mut self,
-        record: &NewRecord<C, M>,
+        record: &mut NewRecord<C, M>,
         is_reference: bool,
     ) -> io::Result<Option<u64>> {
-        let header = RecordHeader {
-            seq: self.seq,
-            id: record.id,
-            parent: record.parent,
-            timestamp: record.timestamp,
-            kind: &record.kind,
-        };
-        record::write_sealed_line(&mut self.line, &header, &record.content, &record.metadata)?;
+        record.seq = self.seq;
+        record::write_sealed_line(&mut self.line, record)?;
         let is_too_large = self.line.len() > MAX_RECORD_BYTES;
         let looks_like_reference = || memchr::memmem::find(&self.line, BLOB_REF_CONTENT).is_some();
         if is_too_large || !is_reference && looks_like_reference() {
@@ -289,7 +279,7 @@ impl Lines {
         if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
             self.write_pending()?;
         }
-        let offset = self.file.whole_bytes() + self.pending.len() as u64;
+        let offset = self.file.whole_bytes + self.pending.len() as u64;
         self.pending.extend_from_slice(&self.line);
         self.seq += 1;
         Ok(Some(offset))
@@ -310,29 +300,14 @@ const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
 impl<C: Serialize, M: Serialize> NewRecord<&C, &M> {
     fn detach(self) -> io::Result<DetachedRecord> {
         Ok(NewRecord {
-            kind: self.kind,
+            seq: self.seq,
             id: self.id,
             parent: self.parent,
             timestamp: self.timestamp,
+            kind: self.kind,
             content: to_raw_value(self.content)?,
             metadata: to_raw_value(self.metadata)?,
         })
-    }
-}
-
-impl DetachedRecord {
-    fn with_content<'r>(
-        &'r self,
-        content: &'r StoredBlob,
-    ) -> NewRecord<&'r StoredBlob, &'r RawValue> {
-        NewRecord {
-            kind: self.kind.clone(),
-            id: self.id,
-            parent: self.parent,
-            timestamp: self.timestamp,
-            content,
-            metadata: &self.metadata,
-        }
     }
 }
 

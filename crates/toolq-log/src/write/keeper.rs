@@ -96,7 +96,7 @@ impl Keeper {
     fn write_job(&mut self, job: Job) {
         match job {
             Job::Store(content) => self.write(|journal| journal.store_blob(&content).map(drop)),
-            Job::Append(record) => self.append(&record),
+            Job::Append(record) => self.append(*record),
             Job::Ask(dir, name, question, place) => self.ask(&dir, &name, question, place),
             Job::Claim(..) | Job::Sync(_) => {}
         }
@@ -110,16 +110,17 @@ impl Keeper {
         }
     }
 
-    fn append(&mut self, record: &DetachedRecord) {
+    fn append(&mut self, record: DetachedRecord) {
         if self.journal.failure().is_some() {
             return;
         }
+        let id = record.id;
         match self.journal.append_detached(record) {
             Ok(offset) => {
                 if self.offsets.len() >= MAX_OFFSETS {
                     self.offsets.clear();
                 }
-                self.offsets.insert(record.id, offset);
+                self.offsets.insert(id, offset);
             }
             Err(error) => drop(self.journal.fail(&error)),
         }
@@ -164,7 +165,9 @@ impl Keeper {
         // If this fails, nobody is asked, and the call waits as it would if nobody answered.
         if let Ok(claims) = self.open_claims(dir) {
             let question = Question { offset, ..question };
-            let _ = claims.ask(name, &question).and_then(|_| claims.sync());
+            let _ = claims
+                .ask(name, &question, false)
+                .and_then(|_| claims.sync());
         }
     }
 

@@ -14,7 +14,7 @@ use toolq_core::os::{create_private_dir, failpoint, failpoint_midway, sync_paren
 pub(crate) struct LogFile {
     storage: Arc<dyn Storage>,
     /// Size of the whole records in bytes.
-    whole_bytes: u64,
+    pub(crate) whole_bytes: u64,
 }
 
 impl LogFile {
@@ -24,11 +24,6 @@ impl LogFile {
             storage,
             whole_bytes,
         }
-    }
-
-    /// Returns the size of the whole records in bytes.
-    pub(crate) fn whole_bytes(&self) -> u64 {
-        self.whole_bytes
     }
 
     /// Appends whole lines with a single write, so that no reader sees part of them and a kill of this process leaves
@@ -255,37 +250,18 @@ impl Storage for ReplicatedFile {
 
 // Stores content that is too large for a record in files of its own.
 
-/// The directory `LOG.d` for content that is too large for a record. It is created when the first file is stored.
-pub(crate) struct BlobStore {
-    dir: PathBuf,
-}
-
-impl BlobStore {
-    pub(crate) fn new(dir: PathBuf) -> Self {
-        Self { dir }
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Writes JSON to a file. When this returns, the file and its name survive a power loss.
-    pub(crate) fn store(&self, json: &[u8]) -> io::Result<StoredBlob> {
-        let stored = StoredBlob::of(json);
-        let written = self.write_blob(&stored.file, json);
-        written.map_err(|error| {
-            let dir = self.dir.display();
-            io::Error::new(error.kind(), format!("{dir}: {error}"))
-        })?;
-        Ok(stored)
-    }
-
-    fn write_blob(&self, name: &str, json: &[u8]) -> io::Result<()> {
-        create_private_dir(&self.dir)?;
+/// Writes JSON to a file in the directory `LOG.d`, which is created for the first one. When this returns, the file and its name survive
+/// a power loss.
+pub(crate) fn store_blob(dir: &Path, json: &[u8]) -> io::Result<StoredBlob> {
+    let stored = StoredBlob::of(json);
+    let write = || {
+        create_private_dir(dir)?;
         failpoint("body.before")?;
-        write_file_atomically(&self.dir.join(name), json)?;
+        write_file_atomically(&dir.join(&stored.file), json)?;
         failpoint("body.after")
-    }
+    };
+    write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
+    Ok(stored)
 }
 
 /// Creates a file that only its owner can read. Once it has its name, it is complete, even after a power loss. If it

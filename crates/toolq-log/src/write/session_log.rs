@@ -5,22 +5,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::memory::{Identity, LogIndex, MemoryStore, MemoryUse, RememberedIn};
 use crate::records::{
-    DescribeRecord, FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader,
-    SessionRecord, ToolsChangeRecord,
+    FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord,
 };
 use crate::write::journal::{Journal, Place};
 use redact::Mask;
-use toolq_core::types::{
-    AcceptedCall, Call, CallClaim, CallKey, CallRef, ContextDigest, DescribeResult, EmitError,
-    MaskedJson, Outcome, Tool, ToolsChange, TurnOrigin,
-};
+use toolq_core::types::{CallKey, CallRef, EmitError, TurnOrigin};
 
 /// The log of one session, and the memory that it belongs to. When [`EventSink::emit`] returns, the records of the events are in
 /// the file, or on their way there if they are large. Clones write the same log.
@@ -32,7 +27,6 @@ pub struct SessionLog(Arc<OpenLog>);
 struct OpenLog {
     recorder: Mutex<Recorder>,
     memory: MemoryStore,
-    mask: Arc<Mask>,
     path: PathBuf,
     blob_dir: PathBuf,
     session_id: Uuid,
@@ -53,12 +47,9 @@ pub(crate) struct Recorder {
     pub(crate) open_calls: HashMap<CallKey, OpenCall>,
     /// The `tool_call` records of the latest calls that were answered although an attempt hadn't ended, for late results.
     pub(crate) given_up_calls: VecDeque<(CallKey, Uuid)>,
-    /// The `describe_start` records of tools whose `describe` is running, by tool name.
-    pub(crate) open_describes: HashMap<String, Uuid>,
-    /// The `list_start` records of servers whose tools are being requested, by name.
-    pub(crate) open_lists: HashMap<String, Uuid>,
-    /// The `server_start` records of servers that are running, by name and number of earlier starts.
-    pub(crate) open_servers: HashMap<(String, u32), Uuid>,
+    /// The `describe_start`, `list_start` and `server_start` records without an end, each by the name of its tool or server and the
+    /// number of earlier starts.
+    pub(crate) open_starts: HashMap<(RecordKind, String, u32), Uuid>,
     pub(crate) counts: SessionEndRecord,
     /// When the session began, in milliseconds since 1970.
     started_ms: u64,
@@ -80,8 +71,6 @@ pub(crate) struct OpenCall {
     pub(crate) place: Place,
     /// Its last `tool_start` record.
     pub(crate) start: Option<Place>,
-    /// What stands for it in the memory, once it has started.
-    pub(crate) claim: Option<CallClaim>,
     /// What names it in the memory.
     pub(crate) identity: Option<Identity>,
     /// The last failed attempt, which goes into the record of the next start.
@@ -100,13 +89,14 @@ impl OpenCall {
 }
 
 impl SessionLog {
-    /// Writes the `session` record.
+    /// Writes the `session` record. `recovered` are the torn ends that were set aside before, `lock` holds the lock of the log.
     pub(crate) fn begin(
         journal: Journal,
         header: &SessionHeader,
-        (place, usage): (RememberedIn, MemoryUse),
+        memory: (RememberedIn, MemoryUse),
         mask: Arc<Mask>,
         index: LogIndex,
+        (recovered, lock): (Vec<RecoveredRecord>, Option<OwnedFd>),
     ) -> io::Result<Self> {
         let started_ms = journal.now_ms();
         let fields = SessionRecord::new(header, &mask);
@@ -114,6 +104,7 @@ impl SessionLog {
         journal.write()?;
         let (path, blob_dir) = (journal.path().to_owned(), journal.blob_dir().to_owned());
         let root = PathBuf::from(&header.root);
+        let clock = journal.clock().clone();
         let recorder = Recorder {
             journal,
             mask: Arc::clone(&mask),
@@ -121,31 +112,19 @@ impl SessionLog {
             open_turns: HashMap::new(),
             open_calls: HashMap::new(),
             given_up_calls: VecDeque::new(),
-            open_describes: HashMap::new(),
-            open_lists: HashMap::new(),
-            open_servers: HashMap::new(),
+            open_starts: HashMap::new(),
             counts: SessionEndRecord::default(),
             started_ms,
         };
         Ok(Self(Arc::new(OpenLog {
             recorder: Mutex::new(recorder),
-            memory: MemoryStore::new(place, usage, root, &path, session_id, index),
-            mask,
+            memory: MemoryStore::new(memory, root, (mask, clock), &path, session_id, index),
             path,
             blob_dir,
             session_id,
-            recovered: Vec::new(),
-            lock: None,
+            recovered,
+            lock: lock.map(Arc::new),
         })))
-    }
-
-    /// Adds the torn ends that were set aside before the session began, and what holds the lock.
-    pub(crate) fn with_opened(mut self, recovered: Vec<RecoveredRecord>, lock: OwnedFd) -> Self {
-        if let Some(log) = Arc::get_mut(&mut self.0) {
-            log.recovered = recovered;
-            log.lock = Some(Arc::new(lock));
-        }
-        self
     }
 
     pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
@@ -160,7 +139,7 @@ impl SessionLog {
     }
 
     pub(crate) fn mask(&self) -> &Arc<Mask> {
-        &self.0.mask
+        &self.0.memory.mask
     }
 
     /// Writes the `session_end` record, and waits until everything is durable.
@@ -253,99 +232,59 @@ impl SessionLog {
 }
 
 impl Recorder {
-    /// Returns what names a call in the memory, if anything does. The calls of an agent stand where the agent's call stands.
-    pub(crate) fn identify(
+    /// Appends a record below the session. Returns its id.
+    pub(crate) fn append_to_session(
         &self,
-        memory: &MemoryStore,
-        call: &Call,
-        accepted: Option<&AcceptedCall>,
-        origin: &TurnOrigin,
-    ) -> Option<Identity> {
-        let before = call
-            .parent
-            .as_ref()
-            .map(|agent| self.place_of_agent(agent, call.turn));
-        Identity::of(
-            call,
-            accepted,
-            (&memory.root, origin),
-            before,
-            memory.usage.remembered,
-        )
+        kind: RecordKind,
+        fields: &impl Serialize,
+    ) -> io::Result<Uuid> {
+        let (id, _) = self
+            .journal
+            .append(kind, Some(self.session_id), (&(), fields), false)?;
+        Ok(id)
     }
 
-    fn place_of_agent(&self, agent: &CallRef, turn: usize) -> ContextDigest {
-        let open = self.open_calls.get(&agent.key());
-        let turn = turn.to_le_bytes();
-        if let Some(claim) = open.and_then(|open| open.claim.as_ref()) {
-            // Whichever attempt it is, but not if the agent's call is repeated on purpose.
-            return ContextDigest::of(&[claim.idempotency_key.as_bytes(), &turn]);
-        }
-        let path = format!("{:?}", agent.path());
-        ContextDigest::of(&[self.session_id.as_bytes(), path.as_bytes(), &turn])
-    }
-}
-
-// Records of tools files that were read again: a `tools_change` below the session.
-
-impl Recorder {
-    pub(crate) fn record_tools_change(&mut self, change: &ToolsChange) -> io::Result<()> {
-        let session = Some(self.session_id);
-        let fields = ToolsChangeRecord::new(change, &self.mask);
-        self.journal
-            .append(RecordKind::ToolsChange, session, (&(), &fields), false)?;
-        Ok(())
-    }
-}
-
-// Records of tools that describe themselves: a `describe_start` below the session, and below that a `describe_end`
-// with the result.
-
-impl Recorder {
-    pub(crate) fn record_describe_start(&mut self, tool: &Tool) -> io::Result<()> {
-        let session = Some(self.session_id);
-        let fields = DescribeRecord::new(&tool.name, &self.mask);
-        let (start_id, _) =
-            self.journal
-                .append(RecordKind::DescribeStart, session, (&(), &fields), false)?;
-        self.open_describes.insert(tool.name.clone(), start_id);
-        Ok(())
+    /// Appends a record below a call. Returns its place.
+    pub(crate) fn append_to_call(
+        &self,
+        kind: RecordKind,
+        call: &CallRef,
+        (content, fields): (&impl Serialize, &impl Serialize),
+    ) -> io::Result<Place> {
+        let open = self.open_calls.get(&call.key());
+        let parent = open.map(|open| open.record_id);
+        let detour = open.is_some_and(OpenCall::takes_detour);
+        let (_, place) = self
+            .journal
+            .append(kind, parent, (content, fields), detour)?;
+        Ok(place)
     }
 
-    pub(crate) fn record_describe_end(
+    /// Appends a record below the session that another one ends. `name` and `earlier_starts` say which.
+    pub(crate) fn append_start(
         &mut self,
-        tool: &Tool,
-        outcome: &Outcome,
-        duration: Duration,
-        attempts: u32,
+        kind: RecordKind,
+        (name, earlier_starts): (&str, u32),
+        fields: &impl Serialize,
     ) -> io::Result<()> {
-        let start_id = self.open_describes.remove(&tool.name);
-        let describe_result = tool.describe_result();
-        let description = describe_result.and_then(description_json).transpose()?;
-        let content = description
-            .as_deref()
-            .map(|json| MaskedJson(json, &self.mask));
-        let fields = DescribeRecord::new(&tool.name, &self.mask).with_result(
-            describe_result,
-            outcome,
-            duration,
-            attempts,
-            &self.mask,
-        );
-        self.journal.append(
-            RecordKind::DescribeEnd,
-            start_id,
-            (&content, &fields),
-            false,
-        )?;
+        let start = self.append_to_session(kind.clone(), fields)?;
+        self.open_starts
+            .insert((kind, name.to_owned(), earlier_starts), start);
         Ok(())
     }
-}
 
-/// Returns the description that applies to a tool from now on.
-fn description_json(describe_result: &DescribeResult) -> Option<io::Result<Box<RawValue>>> {
-    let DescribeResult::Ok(description) = describe_result else {
-        return None;
-    };
-    Some(to_raw_value(description).map_err(io::Error::from))
+    /// Appends a record that ends another one. Nothing happens if that has an end.
+    pub(crate) fn append_end(
+        &mut self,
+        (start, kind): (RecordKind, RecordKind),
+        (name, earlier_starts): (&str, u32),
+        (content, fields): (&impl Serialize, &impl Serialize),
+    ) -> io::Result<()> {
+        let start = (start, name.to_owned(), earlier_starts);
+        if let Some(start) = self.open_starts.remove(&start) {
+            self.journal
+                .append(kind, Some(start), (content, fields), false)?;
+        }
+        Ok(())
+    }
 }

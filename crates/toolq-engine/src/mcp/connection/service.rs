@@ -120,7 +120,7 @@ impl ConnectionTask {
 
     /// Records the server's process, and that it was ready if it ever was.
     async fn record_pid(&mut self) {
-        if self.life.is_recorded() {
+        if self.life.is_recorded {
             return;
         }
         if self.phase >= Phase::Ready {
@@ -162,7 +162,7 @@ impl ConnectionTask {
         let control = self.control.clone();
         let mut killed = pin!(control.wait_for_kill());
         loop {
-            if self.phase >= Phase::Ready && !self.life.is_recorded() {
+            if self.phase >= Phase::Ready && !self.life.is_recorded {
                 self.record_ready().await;
             }
             self.transport.send_output(&mut self.session);

@@ -182,7 +182,8 @@ impl RetainedText {
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCapture {
     bytes: Vec<u8>,
-    total_bytes: u64,
+    /// Including those that weren't kept.
+    pub(crate) total_bytes: u64,
 }
 
 impl DocumentCapture {
@@ -194,11 +195,6 @@ impl DocumentCapture {
         self.total_bytes += bytes.len() as u64;
         let room = (Self::MAX_BYTES - self.bytes.len()).min(bytes.len());
         self.bytes.extend_from_slice(&bytes[..room]);
-    }
-
-    /// Returns how many bytes were received, including those that weren't kept.
-    pub(crate) fn total_bytes(&self) -> u64 {
-        self.total_bytes
     }
 
     /// Returns the bytes that were kept: the whole document, or its beginning.

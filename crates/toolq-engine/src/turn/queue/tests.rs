@@ -81,10 +81,10 @@ fn an_answer_is_delivered_once_it_is_durable() {
         );
         let answer = sample_answer(&call_ref(position, None), "done", false);
         queue.set_answer(position, answer, Durability::Unrequested);
-        assert!(queue.has_unrequested());
+        assert!(queue.has_unrequested);
         if position == 1 {
             assert_eq!(queue.request_sync(), 1);
-            assert!(!queue.has_unrequested());
+            assert!(!queue.has_unrequested);
         }
     }
     assert!(queue.pop_answered().is_none());

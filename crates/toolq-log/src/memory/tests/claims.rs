@@ -105,7 +105,7 @@ fn one_question_is_asked_about_one_thing() {
         digest: digest.to_owned(),
         context: CallContext::default(),
     };
-    let ask = |digest| claims.ask(&name(1), &question(digest)).unwrap();
+    let ask = |digest| claims.ask(&name(1), &question(digest), false).unwrap();
     assert_eq!(
         [ask("one"), ask("two"), ask("one"), ask("two")],
         [1, 2, 1, 2]
