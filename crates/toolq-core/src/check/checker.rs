@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::check::fill::invocation;
 use crate::check::valid_input::{CompiledSchemas, ToolIndex, validate_input};
 use crate::check::{locks, path_confinement, rejection};
-use crate::json::{Input, InvalidInput, meaning_digest};
+use crate::json::{Input, InvalidInput};
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CallOutput,
     CheckedCall, DoubtCause, Effect, InputState, LockMode, Outcome, Rejection, RejectionReason,
@@ -207,10 +207,7 @@ impl KnownCalls {
     /// Adds a call. Returns the position of an earlier one with the same id, tool and input, however that is written.
     pub fn add(&mut self, call: &Call) -> Option<usize> {
         let asks_for = match &call.input {
-            Ok(input) => {
-                let meaning = meaning_digest(input.json());
-                self.hasher.hash_one((&call.name, meaning))
-            }
+            Ok(input) => self.hasher.hash_one((&call.name, input.meaning())),
             Err(fault) => self.hasher.hash_one((&call.name, fault.to_string())),
         };
         let known = self.by_id.entry(call.id.clone()).or_default();

@@ -1,11 +1,12 @@
 //! The input of a call, and why a text isn't one.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::json::meaning_digest;
 use crate::json::value::{self, JsonCursor, JsonKind, JsonText, escape_pointer_token};
 
 /// Maximum size of one call's input, in bytes.
@@ -21,7 +22,14 @@ pub const MAX_INPUT_VALUES: usize = 100_000;
 /// No object in it has a duplicate key. Parsers disagree on which of two values counts (RFC 8259, section 4), so the
 /// tool could see a different value than the one that was validated. Clones share the text.
 #[derive(Debug, Clone)]
-pub struct Input(Arc<RawValue>);
+pub struct Input(Arc<InputText>);
+
+#[derive(Debug)]
+struct InputText {
+    raw: Arc<RawValue>,
+    /// A digest of what it means, once somebody has asked: the check for repeats, plans and the memory all do.
+    meaning: OnceLock<[u8; 32]>,
+}
 
 /// Why a text isn't a valid input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +100,7 @@ impl Input {
             other => return Err(InvalidInput::NotAnObject(other)),
         }
         check_json(text)?;
-        Ok(Self(raw.to_owned().into()))
+        Ok(Self::from_checked(raw.to_owned()))
     }
 
     /// Creates the input `{KEY: TEXT}`.
@@ -105,31 +113,39 @@ impl Input {
 
     /// Returns the input `{}`.
     pub fn empty() -> Self {
-        Self(
-            RawValue::from_string("{}".to_owned())
-                .unwrap_or_default()
-                .into(),
-        )
+        Self::from_checked(RawValue::from_string("{}".to_owned()).unwrap_or_default())
+    }
+
+    fn from_checked(raw: Box<RawValue>) -> Self {
+        Self(Arc::new(InputText {
+            raw: raw.into(),
+            meaning: OnceLock::new(),
+        }))
     }
 
     /// Returns the text exactly as received.
     pub fn text(&self) -> &str {
-        self.0.get()
+        self.0.raw.get()
     }
 
     /// Returns the text as JSON.
     pub fn json(&self) -> JsonText<'_> {
-        JsonText::from(&*self.0)
+        JsonText::from(&*self.0.raw)
+    }
+
+    /// Returns the digest of what the input means: see [`meaning_digest`].
+    pub fn meaning(&self) -> [u8; 32] {
+        *self.0.meaning.get_or_init(|| meaning_digest(self.json()))
     }
 
     /// Returns the text as a raw JSON value.
     pub fn as_raw(&self) -> &RawValue {
-        &self.0
+        &self.0.raw
     }
 
     /// Returns the text as a raw JSON value that shares its bytes.
     pub fn share(&self) -> Arc<RawValue> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.0.raw)
     }
 
     /// Parses the input into a tree. Numbers beyond 64 bits lose digits, so use it to validate, never to pass values

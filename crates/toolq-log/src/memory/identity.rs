@@ -19,8 +19,8 @@ pub struct CallDescription<'a> {
     pub tool: &'a str,
     /// Its position in the turn.
     pub position: usize,
-    /// Its input as it came.
-    pub input: JsonText<'a>,
+    /// What its input means, as it came: see [`Input::meaning`].
+    pub meaning: [u8; 32],
     /// The directory in which it runs.
     pub root: &'a Path,
     /// Calls with other inputs have the same id in its conversation.
@@ -77,7 +77,7 @@ impl Identity {
                 id: &call.id,
                 tool: &call.name,
                 position: call.position,
-                input: input.json(),
+                meaning: input.meaning(),
                 root,
                 shares_id: origin.shared_ids.contains(&call.id),
             }),
@@ -94,7 +94,7 @@ impl Identity {
 
 /// Returns a digest of what an input means.
 pub(crate) fn digest_text(input: &Input) -> String {
-    HEXLOWER.encode(&meaning_digest(input.json())[..16])
+    HEXLOWER.encode(&input.meaning()[..16])
 }
 
 /// The keys under which a call is found.
@@ -125,11 +125,11 @@ impl CallKeys {
         let CallDescription {
             tool,
             position,
-            input,
+            meaning,
             root,
             ..
         } = *call;
-        let call_key = MemoryKey::of_call(root, tool, call.id, position, input);
+        let call_key = MemoryKey::of_call(root, tool, call.id, position, meaning);
         match id {
             Some(id) if !call.shares_id => Self::Id { id, call: call_key },
             shared_id => Self::Call {
@@ -159,13 +159,7 @@ impl MemoryKey {
 
     /// The key of any other call: the directory in which it runs, its tool, its id or else its position, and its input as it
     /// came. Several calls may have it.
-    pub fn of_call(
-        root: &Path,
-        tool: &str,
-        id: &str,
-        position: usize,
-        input: JsonText<'_>,
-    ) -> Self {
+    pub fn of_call(root: &Path, tool: &str, id: &str, position: usize, meaning: [u8; 32]) -> Self {
         let position = position.to_string();
         let place = if id.is_empty() || is_generated_id(id) {
             [b"position", position.as_bytes()]
@@ -173,8 +167,8 @@ impl MemoryKey {
             [b"id", id.as_bytes()]
         };
         let root = root.as_os_str().as_encoded_bytes();
-        let input = meaning_digest(input);
-        Self::from_parts(&[b"call", root, tool.as_bytes(), place[0], place[1], &input])
+        let tool = tool.as_bytes();
+        Self::from_parts(&[b"call", root, tool, place[0], place[1], &meaning])
     }
 
     /// The key of a call that is to run once for these values of its input.

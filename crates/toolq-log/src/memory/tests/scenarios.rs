@@ -81,7 +81,7 @@ impl Call {
             id: self.id,
             tool: self.tool,
             position: self.position,
-            input: JsonText::new(self.input),
+            meaning: meaning_digest(JsonText::new(self.input)),
             root: Path::new(self.root),
             shares_id: self.shares_id,
         })
