@@ -210,7 +210,7 @@ fn files_that_exist_are_kept() {
 }
 
 #[test]
-fn an_import_suggests_paths_effect_and_timeout() {
+fn an_import_shows_where_effect_paths_and_timeout_go() {
     let schema = json!({"type": "object", "properties": {"file_path": {"type": "string"}}});
     let request = json!({"tools": [
         {"name": "read_file", "input_schema": schema},
@@ -221,14 +221,14 @@ fn an_import_suggests_paths_effect_and_timeout() {
         .run(&["init", "--from", "request.json"])
         .assert_exit(0);
     let tools = ran.file("tools.yaml").unwrap();
-    for line in ["# effect: read", "# paths: [file_path]", "# timeout: 5m"] {
+    for line in ["# effect: read", "# paths: [NAME]", "# timeout: 30s"] {
         assert!(tools.contains(&format!("\n    {line} ")), "{tools}");
     }
     // What is suggested can be used as it is.
     let accepted = tools
         .replace("    effect: write\n", "")
         .replace("    # effect: read", "    effect: read")
-        .replace("    # paths:", "    paths:")
+        .replacen("    # paths: [NAME]", "    paths: [file_path]", 1)
         .replace("    # timeout:", "    timeout:");
     let ran = CliSandbox::new().tools(&accepted).run(&["check"]);
     assert_eq!(ran.code, 0, "{}\n{accepted}", ran.stderr);

@@ -301,9 +301,13 @@ fn quoted_words(file: &str, from: &str, to: &str) -> Vec<String> {
 /// The documentation explains every status, reason and record type in logs, events and plans.
 #[test]
 fn every_log_word_is_documented() {
-    let statuses = "crates/toolq-core/src/types/status.rs";
-    let status = quoted_words(statuses, "\nstatuses! {", "\n}");
-    let reasons = quoted_words(statuses, "InternalError = \"internal_error\",", "\n}");
+    let schema = repository_root().join("schemas/session-log.schema.json");
+    let schema: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let status: Vec<String> =
+        serde_json::from_value(schema["$defs"]["Status"]["examples"].clone()).unwrap();
+    let last = status.iter().position(|word| word == "internal_error");
+    let reasons = status[last.unwrap() + 1..].to_vec();
     let types = quoted_words(
         "crates/toolq-log/src/records/record.rs",
         "fn name(",

@@ -131,13 +131,8 @@ impl TemplateParser<'_> {
                 self.add_mark(len, MarkKind::ShellVariable);
             }
             self.take_literal(1);
-        } else if let Some(variable) = parse_env_variable(rest) {
-            let len = variable.len;
+        } else if let Some((len, part)) = parse_env_variable(rest) {
             if variables == VariableMode::Expand {
-                let part = TemplatePart::Env {
-                    name: variable.name.to_owned(),
-                    default: variable.default.map(str::to_owned),
-                };
                 self.push_part(len, part);
             } else {
                 self.add_mark(len, MarkKind::LiteralVariable);
@@ -198,27 +193,19 @@ pub(crate) fn foreign_placeholder_path(inner: &str) -> Option<Vec<String>> {
     parse_dotted_path(name)
 }
 
-/// `${NAME}` or `${NAME:-default}` in a text.
-struct EnvPlaceholder<'t> {
-    /// Its length in the text, in bytes.
-    len: usize,
-    name: &'t str,
-    default: Option<&'t str>,
-}
-
-/// Parses `${NAME}` or `${NAME:-default}` at the start of `text`.
-fn parse_env_variable(text: &str) -> Option<EnvPlaceholder<'_>> {
+/// Parses `${NAME}` or `${NAME:-default}` at the start of `text` into its length and part.
+fn parse_env_variable(text: &str) -> Option<(usize, TemplatePart)> {
     let inner = text.strip_prefix("${")?;
     let inner = &inner[..inner.find('}')?];
     let (name, default) = match inner.split_once(":-") {
-        Some((name, default)) => (name, Some(default)),
+        Some((name, default)) => (name, Some(default.to_owned())),
         None => (inner, None),
     };
-    is_variable_name(name).then_some(EnvPlaceholder {
-        len: inner.len() + 3,
-        name,
+    let part = TemplatePart::Env {
+        name: name.to_owned(),
         default,
-    })
+    };
+    is_variable_name(name).then_some((inner.len() + 3, part))
 }
 
 /// Whether `name` is a valid name of an environment variable in POSIX shells.

@@ -216,9 +216,22 @@ fn escape_double_quoted(text: &str) -> String {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InvocationJson<'a> {
     Command(Vec<MaskedText<'a>>),
-    Http(RequestJson<'a>),
+    Http {
+        method: &'static str,
+        url: MaskedTemplate<'a>,
+        #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
+        query: TemplatePairs<'a>,
+        #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
+        headers: TemplatePairs<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        body: Option<MaskedBody<'a>>,
+    },
     Agent(AgentJson<'a>),
-    Mcp(McpJson<'a>),
+    Mcp {
+        server: &'a str,
+        tool: &'a str,
+        arguments: MaskedBody<'a>,
+    },
     Builtin(&'a str),
     Host(&'a str),
 }
@@ -232,15 +245,18 @@ impl<'a> InvocationJson<'a> {
                 let argv = argv.map(|argument| MaskedText(argument, mask));
                 Some(Self::Command(argv.collect()))
             }
-            Invocation::Http(request) => {
-                let method = http_method(accepted);
-                Some(Self::Http(RequestJson::new(method, request, mask)))
-            }
-            Invocation::Mcp(call) => Some(Self::Mcp(McpJson {
+            Invocation::Http(request) => Some(Self::Http {
+                method: http_method(accepted),
+                url: MaskedTemplate(&request.url, mask),
+                query: TemplatePairs(&request.query, mask),
+                headers: TemplatePairs(&request.headers, mask),
+                body: request.body.as_ref().map(|body| MaskedBody(body, mask)),
+            }),
+            Invocation::Mcp(call) => Some(Self::Mcp {
                 server: &call.server,
                 tool: &call.tool,
                 arguments: MaskedBody(&call.arguments, mask),
-            })),
+            }),
             Invocation::Agent(task) => AgentJson::new(accepted, task, mask).map(Self::Agent),
             Invocation::Completion(_) | Invocation::ReadOutput(_) => {
                 Some(Self::Builtin(&accepted.tool.name))
@@ -250,27 +266,8 @@ impl<'a> InvocationJson<'a> {
     }
 }
 
-#[derive(serde::Serialize)]
-pub(crate) struct McpJson<'a> {
-    server: &'a str,
-    tool: &'a str,
-    arguments: MaskedBody<'a>,
-}
-
-#[derive(serde::Serialize)]
-pub(crate) struct RequestJson<'a> {
-    method: &'static str,
-    url: MaskedTemplate<'a>,
-    #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
-    query: TemplatePairs<'a>,
-    #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
-    headers: TemplatePairs<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<MaskedBody<'a>>,
-}
-
 /// An agent's configuration. Its API key and system prompt aren't shown.
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 pub(crate) struct AgentJson<'a> {
     model: String,
     endpoint: String,
@@ -295,18 +292,6 @@ impl<'a> AgentJson<'a> {
                 .as_ref()
                 .map(|prompt| MaskedTemplate(prompt, mask)),
         })
-    }
-}
-
-impl<'a> RequestJson<'a> {
-    fn new(method: &'static str, request: &'a HttpInvocation, mask: &'a Mask) -> Self {
-        Self {
-            method,
-            url: MaskedTemplate(&request.url, mask),
-            query: TemplatePairs(&request.query, mask),
-            headers: TemplatePairs(&request.headers, mask),
-            body: request.body.as_ref().map(|body| MaskedBody(body, mask)),
-        }
     }
 }
 

@@ -193,13 +193,7 @@ struct PlannedCallJson<'a> {
     limits: Vec<LimitsJson>,
     /// When the result of an earlier call answers it; missing if it always runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache: Option<CacheJson>,
-}
-
-/// When the result of an earlier call answers a call.
-#[derive(Serialize)]
-struct CacheJson {
-    for_ms: u64,
+    cache: Option<BTreeMap<&'static str, u64>>,
 }
 
 /// The locks of a call.
@@ -267,9 +261,10 @@ impl<'a> PlannedCallJson<'a> {
                 .iter()
                 .map(LimitsJson::new)
                 .collect(),
-            cache: accepted.tool.cache.map(|policy| CacheJson {
-                for_ms: to_millis(policy.max_age),
-            }),
+            cache: accepted
+                .tool
+                .cache
+                .map(|policy| BTreeMap::from([("for_ms", to_millis(policy.max_age))])),
         }
     }
 }

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -255,11 +255,6 @@ pub struct HostToolProblem {
     pub hint: Option<String>,
 }
 
-#[derive(Serialize)]
-struct HostDocument<'a> {
-    tools: ExactJson<'a>,
-}
-
 impl HostToolDeclarations {
     /// Takes the tools of a host process, an object whose keys are their names.
     ///
@@ -283,9 +278,7 @@ impl HostToolDeclarations {
             let message = format!("`tools` has more than {} MiB", MAX_BYTES >> 20);
             return Err(problem(message));
         }
-        let document = HostDocument {
-            tools: ExactJson(json),
-        };
+        let document = BTreeMap::from([("tools", ExactJson(json))]);
         // Each value on a line of its own: what reads YAML looks at lines.
         match serde_json::to_string_pretty(&document) {
             Ok(text) => Ok(Self {

@@ -30,7 +30,7 @@ pub enum ApproveForm {
     /// Depending on the tool.
     Text(ApproveWord),
     /// Depending on the input.
-    Table(ApproveTable),
+    Table(WhenTable),
 }
 
 /// Which tools need an approval.
@@ -41,12 +41,12 @@ pub enum ApproveWord {
     Writes,
 }
 
-/// An approval that depends on the input.
+/// An answer that depends on the input.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["when"]))]
-pub struct ApproveTable {
-    /// JSON Schema of the inputs whose calls start only after they are approved.
+pub struct WhenTable {
+    /// JSON Schema of the inputs for which the answer is yes.
     #[schemars(with = "Field<JsonObject>")]
     pub when: Field<Value>,
 }
@@ -63,17 +63,7 @@ pub enum SafetyForm {
     /// Always or never.
     Boolean(bool),
     /// Depending on the input.
-    Table(SafetyTable),
-}
-
-/// Concurrency safety that depends on the input.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["when"]))]
-pub struct SafetyTable {
-    /// JSON Schema of the inputs whose calls may run in parallel with other safe calls.
-    #[schemars(with = "Field<JsonObject>")]
-    pub when: Field<Value>,
+    Table(WhenTable),
 }
 
 /// Returns which calls need an approval.

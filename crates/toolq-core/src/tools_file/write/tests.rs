@@ -1,8 +1,7 @@
 use proptest::prelude::*;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::*;
 use crate::tools_file::write::starter_tools_file;
 use crate::transcript::ToolDeclaration;
 
@@ -121,23 +120,4 @@ fn yaml_keywords_stay_text() {
         assert_eq!(description(&loaded, word), word);
         assert_eq!(loaded["tools"][word]["input_schema"], schema, "{word}");
     }
-}
-
-#[test]
-fn settings_follow_names_and_types() {
-    let schema = json!({"properties": {
-            "file_path": {"type": "string"}, "outputDir": {"type": "string"}, "paths": {"type": "array", "items": {"type": "string"}},
-            "profile": {"type": "string"}, "path_count": {"type": "integer"}, "file\nname": {"type": "string"},
-            "file_type": {"type": "string", "enum": ["a"]}}});
-    let comments = suggest_settings("getFile", "write", &schema);
-    assert!(comments.contains("# effect: read "), "{comments}");
-    assert!(
-        comments.contains("# paths: [file_path, outputDir, paths]  #"),
-        "{comments}"
-    );
-    assert!(comments.contains("# timeout: 30s "), "{comments}");
-    let comments = suggest_settings("budget_build", "write", &json!(true));
-    assert_eq!(comments, "    # timeout: 5m         # the default is 30s\n");
-    let comments = suggest_settings("read_file", "read", &json!({}));
-    assert!(!comments.contains("effect"), "{comments}");
 }
