@@ -47,11 +47,10 @@ pub struct WaitingCall {
 /// The memory can't be read.
 pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall>, LogError> {
     let store = MemoryStore::for_people(place.clone(), log);
-    let dir = store.entries_dir();
-    let fail = LogError::io(dir, "read");
-    let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
+    let Some(entries) = store.open_entries()? else {
         return Ok(Vec::new());
     };
+    let fail = LogError::io(entries.path(), "read");
     // What was asked again counts as it was asked last.
     let mut asked: BTreeMap<(String, String), (EntryName, u32)> = BTreeMap::new();
     for entry in entries.list().map_err(fail)? {
@@ -106,21 +105,15 @@ pub fn decide_call(
     decided: &Decided,
 ) -> Result<Made<Decided>, LogError> {
     let store = MemoryStore::for_people(place.clone(), &call.log);
-    let dir = store.entries_dir();
-    let made = ClaimsDir::create(dir).and_then(|entries| {
-        // What is said about a question must not outlive it.
-        entries.sync()?;
+    store.make_entry(|entries| {
         let number = match entries.read_question(&call.name, call.number)? {
             Some(question) if call.decision.is_some() => {
                 entries.ask(&call.name, &question, true)?
             }
             _ => call.number,
         };
-        let made = entries.decide(&call.name, number, decided)?;
-        entries.sync()?;
-        Ok(made)
-    });
-    made.map_err(LogError::io(dir, "written"))
+        entries.decide(&call.name, number, decided)
+    })
 }
 
 impl MemoryStore {

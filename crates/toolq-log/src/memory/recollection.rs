@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::error::LogError;
-use crate::memory::claims::{ClaimsDir, Decided, EntryName, Question, Settlement};
+use crate::memory::claims::{Decided, EntryName, Question, Settlement};
 use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful};
 use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered, digest_text};
 use crate::memory::known_call::{KnownCall, member};
@@ -185,11 +185,10 @@ impl MemoryStore {
 
     /// Returns what was said about the question whether an attempt may start that would run exactly this.
     fn find_approval(&self, entry: &EntryName, digest: &str) -> Result<Option<Approval>, LogError> {
-        let dir = self.entries_dir();
-        let fail = LogError::io(dir, "read");
-        let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
+        let Some(entries) = self.open_entries()? else {
             return Ok(None);
         };
+        let fail = LogError::io(entries.path(), "read");
         // Somebody may have asked again after a no.
         let mut last = None;
         for number in 1.. {
@@ -217,12 +216,8 @@ impl MemoryStore {
         entry: &EntryName,
         settlement: &Settlement,
     ) -> Result<(), LogError> {
-        let dir = self.entries_dir();
-        let settled = ClaimsDir::create(dir).and_then(|entries| {
-            entries.settle(entry, settlement)?;
-            entries.sync()
-        });
-        settled.map_err(LogError::io(dir, "written"))
+        self.make_entry(|entries| entries.settle(entry, settlement))?;
+        Ok(())
     }
 
     /// Returns the question whether a call may start that has no approval, with the attempt that it is about. `None` if it runs
