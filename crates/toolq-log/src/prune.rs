@@ -110,10 +110,10 @@ impl PruneOptions {
         }
         if !self.dry_run {
             if kept.is_empty() {
-                files.remove().map_err(io("removed"))?;
+                files.remove(false).map_err(io("removed"))?;
             } else {
                 write_file_atomically(log, &kept).map_err(io("replaced"))?;
-                files.remove_beside_log().map_err(io("removed"))?;
+                files.remove(true).map_err(io("removed"))?;
             }
         }
         // The lock is held until here.
@@ -250,7 +250,7 @@ fn left_of(record: &Record<'_>) -> io::Result<(Value, Box<RawValue>)> {
 /// The directory can't be read.
 pub fn list_stale_blob_dirs(sessions_dir: &Path) -> Result<Vec<PathBuf>, LogError> {
     let mut blob_dirs = list_matching_files(sessions_dir, |name| {
-        strip_blob_dir_suffix(name).is_some_and(is_default_log_name)
+        name.strip_suffix(b".d").is_some_and(is_default_log_name)
     })?;
     blob_dirs
         .retain(|blob_dir| fs::symlink_metadata(blob_dir).is_ok_and(|metadata| metadata.is_dir()));
@@ -259,11 +259,6 @@ pub fn list_stale_blob_dirs(sessions_dir: &Path) -> Result<Vec<PathBuf>, LogErro
         log.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     });
     Ok(blob_dirs)
-}
-
-/// Returns `LOG` for `LOG.d`.
-fn strip_blob_dir_suffix(name: &[u8]) -> Option<&[u8]> {
-    name.strip_suffix(b".d")
 }
 
 impl PruneOptions {

@@ -46,19 +46,13 @@ impl SessionFiles {
         blobs + self.files.iter().map(|(_, bytes)| bytes).sum::<u64>()
     }
 
-    /// Removes everything but the log.
-    pub(crate) fn remove_beside_log(&self) -> io::Result<()> {
+    /// Removes everything, or all but the log. The log goes last, so that an interrupted removal leaves one, which the next removal
+    /// finds.
+    pub(crate) fn remove(&self, keeps_log: bool) -> io::Result<()> {
         self.blob_dir.as_ref().map_or(Ok(()), BlobDir::remove)?;
-        let copies = self.files.iter().rev().skip(1);
-        copies.map(|(path, _)| path).try_for_each(fs::remove_file)
-    }
-
-    /// Removes the log last, so that an interrupted removal leaves a log, which the next removal finds.
-    pub(crate) fn remove(&self) -> io::Result<()> {
-        self.blob_dir.as_ref().map_or(Ok(()), BlobDir::remove)?;
-        self.files
-            .iter()
-            .try_for_each(|(path, _)| fs::remove_file(path))
+        let count = self.files.len() - usize::from(keeps_log);
+        let mut removed = self.files[..count].iter();
+        removed.try_for_each(|(path, _)| fs::remove_file(path))
     }
 }
 

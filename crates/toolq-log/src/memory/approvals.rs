@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
-use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made};
+use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made, Question};
+use crate::memory::decision::Decision;
+use crate::memory::identity::digest_text;
 use crate::memory::place::RememberedIn;
-use crate::memory::recollection::approval_of;
 use crate::memory::store::MemoryStore;
 use crate::records::sha256_hex;
 use toolq_core::json::{JsonText, meaning_digest};
-use toolq_core::types::ApprovalDecision;
+use toolq_core::types::{
+    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, CallRef, RecalledCall,
+};
 
 /// Number of hexadecimal digits of what stands for a question.
 const HANDLE_DIGITS: usize = 12;
@@ -47,11 +50,10 @@ pub struct WaitingCall {
 /// The memory can't be read.
 pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall>, LogError> {
     let store = MemoryStore::for_people(place.clone(), log);
-    let dir = store.entries_dir();
-    let fail = LogError::io(dir, "read");
-    let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
+    let Some(entries) = store.open_entries()? else {
         return Ok(Vec::new());
     };
+    let fail = LogError::io(entries.path(), "read");
     // What was asked again counts as it was asked last.
     let mut asked: BTreeMap<(String, String), (EntryName, u32)> = BTreeMap::new();
     for entry in entries.list().map_err(fail)? {
@@ -106,21 +108,15 @@ pub fn decide_call(
     decided: &Decided,
 ) -> Result<Made<Decided>, LogError> {
     let store = MemoryStore::for_people(place.clone(), &call.log);
-    let dir = store.entries_dir();
-    let made = ClaimsDir::create(dir).and_then(|entries| {
-        // What is said about a question must not outlive it.
-        entries.sync()?;
+    store.make_entry(|entries| {
         let number = match entries.read_question(&call.name, call.number)? {
             Some(question) if call.decision.is_some() => {
                 entries.ask(&call.name, &question, true)?
             }
             _ => call.number,
         };
-        let made = entries.decide(&call.name, number, decided)?;
-        entries.sync()?;
-        Ok(made)
-    });
-    made.map_err(LogError::io(dir, "written"))
+        entries.decide(&call.name, number, decided)
+    })
 }
 
 impl MemoryStore {
@@ -173,5 +169,88 @@ impl MemoryStore {
             name,
             number,
         }))
+    }
+}
+
+// What a session asks and is told about its own calls.
+
+impl MemoryStore {
+    /// Returns what was said about the question whether an attempt may start that would run exactly this.
+    pub(super) fn find_approval(
+        &self,
+        entry: &EntryName,
+        digest: &str,
+    ) -> Result<Option<Approval>, LogError> {
+        let Some(entries) = self.open_entries()? else {
+            return Ok(None);
+        };
+        let fail = LogError::io(entries.path(), "read");
+        // Somebody may have asked again after a no.
+        let mut last = None;
+        for number in 1.. {
+            let Some(question) = entries.read_question(entry, number).map_err(fail)? else {
+                break;
+            };
+            if question.digest == digest {
+                last = Some(number);
+            }
+        }
+        let Some(number) = last else { return Ok(None) };
+        let decided = entries.read_decision(entry, number).map_err(fail)?;
+        if decided.is_some() {
+            entries.sync().map_err(fail)?;
+        }
+        Ok(decided.map(approval_of))
+    }
+
+    /// Returns the question whether a call may start that has no approval, with the attempt that it is about. `None` if it runs
+    /// under another name meanwhile.
+    pub(crate) fn question(
+        &self,
+        request: &RecalledCall<'_>,
+    ) -> Result<Option<(EntryName, Question)>, LogError> {
+        let (Some(accepted), Some(lookup)) = (request.accepted, self.look_up(request)?) else {
+            return Ok(None);
+        };
+        if !matches!(
+            lookup.recalled.decision,
+            Decision::Run(_) | Decision::Renew(_)
+        ) {
+            return Ok(None);
+        }
+        let question = Question {
+            log: self.own_log.clone(),
+            offset: 0,
+            digest: approval_digest(accepted, &self.root),
+            context: lookup.identity.context,
+        };
+        let entry = lookup.entry();
+        let call = CallRef::new(request.call, None).key();
+        let instance = self.take_free(&entry.key, entry.instance, &call);
+        Ok(Some((EntryName { instance, ..entry }, question)))
+    }
+}
+
+/// Returns a digest of what would run: the tool as it is declared, what its input means as it is executed, and where.
+pub(super) fn approval_digest(accepted: &AcceptedCall, root: &Path) -> String {
+    let definition = crate::records::definition_digests(&accepted.tool);
+    let mut text = format!("{}\0{}", root.display(), digest_text(&accepted.input));
+    for (part, digest) in definition {
+        text.extend(["\0", part.as_str(), "\0", digest.as_str()]);
+    }
+    sha256_hex(text.as_bytes())[..16].to_owned()
+}
+
+/// Returns what a decision says about the question whether a call may start.
+pub(crate) fn approval_of(decided: Decided) -> Approval {
+    Approval {
+        decision: if decided.approved {
+            ApprovalDecision::Yes
+        } else {
+            ApprovalDecision::No
+        },
+        means: ApprovalMeans::Later,
+        reason: decided.reason,
+        user: decided.user,
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::memory::claims::{ClaimsDir, EntryName, Made, Settlement};
+use crate::memory::claims::{EntryName, Made, Settlement};
 use crate::memory::decision::{Asker, Decision, decide};
 use crate::memory::identity::MemoryKey;
 use crate::memory::known_call::KnownCall;
@@ -124,15 +124,7 @@ pub fn settle_call(
     settlement: &Settlement,
 ) -> Result<CallInDoubt, SettleError> {
     let (store, call) = find_call(id, logs, place)?;
-    let dir = store.entries_dir();
-    let settled = ClaimsDir::create(dir).and_then(|entries| {
-        // What is said about an attempt must not outlive it.
-        entries.sync()?;
-        let made = entries.settle(&call.name, settlement)?;
-        entries.sync()?;
-        Ok(made)
-    });
-    match settled.map_err(LogError::io(dir, "written"))? {
+    match store.make_entry(|entries| entries.settle(&call.name, settlement))? {
         Made::New => {
             if store.is_own_log() {
                 // The entry decides. The record tells those who read only the log, so it may be missing.
@@ -313,12 +305,13 @@ impl MemoryStore {
         if let Some(key) = MemoryKey::parse(prefix) {
             return Ok(vec![key]);
         }
-        let dir = self.entries_dir();
-        let failed = LogError::io(dir, "read");
-        let Some(entries) = ClaimsDir::open(dir).map_err(failed)? else {
+        let Some(entries) = self.open_entries()? else {
             return Ok(Vec::new());
         };
-        let names = entries.list().map_err(failed)?.into_iter();
+        let names = entries
+            .list()
+            .map_err(LogError::io(entries.path(), "read"))?;
+        let names = names.into_iter();
         let named = names.filter(|name| name.starts_with(prefix));
         let keys = named.filter_map(|name| Some(EntryName::parse(&name)?.0.key));
         let mut keys: Vec<MemoryKey> = keys.collect();

@@ -3,23 +3,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 
 use crate::error::LogError;
-use crate::memory::claims::{ClaimsDir, Decided, EntryName, Question, Settlement};
+use crate::memory::approvals::approval_digest;
+use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful};
-use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered, digest_text};
+use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered};
 use crate::memory::known_call::{KnownCall, member};
 use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts};
 use crate::memory::selection::{Member, Recalled, recall};
 use crate::memory::store::MemoryStore;
-use crate::records::{recorded_text, sha256_hex};
+use crate::records::recorded_text;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, CallClaim, CallConflict, CallHistory,
-    CallOutput, CallRef, DoubtCause, EarlierRun, Effect, EmitError, MemoryVerdict, Outcome,
-    RecalledCall, Recollection, RestoredResult, ResultContent, ResultSource, RunsAgain, Status,
-    UnsettledStart,
+    CallClaim, CallConflict, CallHistory, CallOutput, CallRef, DoubtCause, EarlierRun, Effect,
+    EmitError, MemoryVerdict, Outcome, RecalledCall, Recollection, RestoredResult, ResultContent,
+    ResultSource, RunsAgain, Status, UnsettledStart,
 };
 
 impl CallHistory for MemoryStore {
@@ -89,7 +88,7 @@ impl MemoryStore {
     }
 
     /// Looks a call up. `None` if nothing names it that lasts.
-    fn look_up<'a>(
+    pub(super) fn look_up<'a>(
         &'a self,
         request: &'a RecalledCall<'a>,
     ) -> Result<Option<Lookup<'a>>, LogError> {
@@ -183,31 +182,6 @@ impl MemoryStore {
         }))
     }
 
-    /// Returns what was said about the question whether an attempt may start that would run exactly this.
-    fn find_approval(&self, entry: &EntryName, digest: &str) -> Result<Option<Approval>, LogError> {
-        let dir = self.entries_dir();
-        let fail = LogError::io(dir, "read");
-        let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
-            return Ok(None);
-        };
-        // Somebody may have asked again after a no.
-        let mut last = None;
-        for number in 1.. {
-            let Some(question) = entries.read_question(entry, number).map_err(fail)? else {
-                break;
-            };
-            if question.digest == digest {
-                last = Some(number);
-            }
-        }
-        let Some(number) = last else { return Ok(None) };
-        let decided = entries.read_decision(entry, number).map_err(fail)?;
-        if decided.is_some() {
-            entries.sync().map_err(fail)?;
-        }
-        Ok(decided.map(approval_of))
-    }
-
     /// Records what a probe found out about an attempt.
     ///
     /// # Errors
@@ -217,39 +191,8 @@ impl MemoryStore {
         entry: &EntryName,
         settlement: &Settlement,
     ) -> Result<(), LogError> {
-        let dir = self.entries_dir();
-        let settled = ClaimsDir::create(dir).and_then(|entries| {
-            entries.settle(entry, settlement)?;
-            entries.sync()
-        });
-        settled.map_err(LogError::io(dir, "written"))
-    }
-
-    /// Returns the question whether a call may start that has no approval, with the attempt that it is about. `None` if it runs
-    /// under another name meanwhile.
-    pub(crate) fn question(
-        &self,
-        request: &RecalledCall<'_>,
-    ) -> Result<Option<(EntryName, Question)>, LogError> {
-        let (Some(accepted), Some(lookup)) = (request.accepted, self.look_up(request)?) else {
-            return Ok(None);
-        };
-        if !matches!(
-            lookup.recalled.decision,
-            Decision::Run(_) | Decision::Renew(_)
-        ) {
-            return Ok(None);
-        }
-        let question = Question {
-            log: self.own_log.clone(),
-            offset: 0,
-            digest: approval_digest(accepted, &self.root),
-            context: lookup.identity.context,
-        };
-        let entry = lookup.entry();
-        let call = CallRef::new(request.call, None).key();
-        let instance = self.take_free(&entry.key, entry.instance, &call);
-        Ok(Some((EntryName { instance, ..entry }, question)))
+        self.make_entry(|entries| entries.settle(entry, settlement))?;
+        Ok(())
     }
 }
 
@@ -259,43 +202,19 @@ fn is_once(request: &RecalledCall<'_>) -> bool {
         .is_some_and(|call| call.tool.once.is_some())
 }
 
-/// Returns a digest of what would run: the tool as it is declared, what its input means as it is executed, and where.
-fn approval_digest(accepted: &AcceptedCall, root: &Path) -> String {
-    let definition = crate::records::definition_digests(&accepted.tool);
-    let mut text = format!("{}\0{}", root.display(), digest_text(&accepted.input));
-    for (part, digest) in definition {
-        text.extend(["\0", part.as_str(), "\0", digest.as_str()]);
-    }
-    sha256_hex(text.as_bytes())[..16].to_owned()
-}
-
-/// Returns what a decision says about the question whether a call may start.
-pub(crate) fn approval_of(decided: Decided) -> Approval {
-    Approval {
-        decision: if decided.approved {
-            ApprovalDecision::Yes
-        } else {
-            ApprovalDecision::No
-        },
-        means: ApprovalMeans::Later,
-        reason: decided.reason,
-        user: decided.user,
-    }
-}
-
 /// A call that is looked up, and what the memory knows of it.
-struct Lookup<'a> {
+pub(super) struct Lookup<'a> {
     store: &'a MemoryStore,
     request: &'a RecalledCall<'a>,
-    identity: Identity,
-    recalled: Recalled,
+    pub(super) identity: Identity,
+    pub(super) recalled: Recalled,
     /// Its latest attempt, unless it is new.
     known: Option<KnownCall>,
 }
 
 impl Lookup<'_> {
     /// Returns the number of the next attempt, or of the latest one if there is none.
-    fn entry(&self) -> EntryName {
+    pub(super) fn entry(&self) -> EntryName {
         let latest = self.known.as_ref().map_or(1, |known| known.attempt.max(1));
         let attempt = match self.recalled.decision {
             Decision::Run(number) | Decision::Renew(number) => number,

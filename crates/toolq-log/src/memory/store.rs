@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -184,6 +185,27 @@ impl MemoryStore {
         }
     }
 
+    /// Opens the folder with the entries. `None` if there is none: nothing was said.
+    pub(crate) fn open_entries(&self) -> Result<Option<ClaimsDir>, LogError> {
+        let dir = self.entries_dir();
+        ClaimsDir::open(dir).map_err(LogError::io(dir, "read"))
+    }
+
+    /// Makes an entry that says something about others, which it must not outlive.
+    pub(crate) fn make_entry<T>(
+        &self,
+        make: impl FnOnce(&ClaimsDir) -> io::Result<T>,
+    ) -> Result<T, LogError> {
+        let dir = self.entries_dir();
+        let made = ClaimsDir::create(dir).and_then(|entries| {
+            entries.sync()?;
+            let made = make(&entries)?;
+            entries.sync()?;
+            Ok(made)
+        });
+        made.map_err(LogError::io(dir, "written"))
+    }
+
     /// Whether another call of this session than `call` is this one.
     pub(crate) fn is_taken(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> bool {
         let own = self.own_calls();
@@ -235,8 +257,7 @@ impl MemoryStore {
 
     /// Returns the calls with a key, each with its latest attempt.
     pub(crate) fn known_calls(&self, key: &MemoryKey) -> Result<Vec<KnownCall>, LogError> {
-        let dir = self.entries_dir();
-        let entries = ClaimsDir::open(dir).map_err(LogError::io(dir, "read"))?;
+        let entries = self.open_entries()?;
         match &self.place {
             RememberedIn::State { .. } => match entries {
                 Some(entries) => self.calls_of_entries(&entries, key),

@@ -18,8 +18,8 @@ use toolq_core::types::{
     MaskedJson, Outcome, RunsAgain, Status, Verdict,
 };
 
-/// Content of a `tool_call`: the input that is executed, even if it differs from the requested one. It is written with its secrets
-/// masked, and read exactly as it is in the log.
+// The input is written with its secrets masked, and read exactly as it is in the log.
+/// Content of a `tool_call`: the input that is executed, even if it differs from the requested one.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallContent<'a, I = &'a RawValue> {
     /// The requested tool.

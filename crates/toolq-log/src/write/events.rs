@@ -62,10 +62,6 @@ impl Recorder {
                 origin,
             } => self.record_turn(*turn, *parent, origin)?,
             Event::Queued { checked, batch } => self.record_call(memory, checked, *batch)?,
-            Event::ApprovalDecided { call, approval } => {
-                let fields = ApprovalRecord::new(call, approval, &self.mask);
-                self.append_to_call(RecordKind::Approval, call, (&(), &fields))?;
-            }
             Event::Started {
                 call,
                 accepted,
@@ -112,6 +108,18 @@ impl Recorder {
                 ..
             } => self.record_response(call, *turn, response)?,
             Event::QueueDrained { turn } => drop(self.open_turns.remove(&(*turn, None))),
+            event => self.record_event_beside_attempts(event)?,
+        }
+        Ok(())
+    }
+
+    /// Records approvals and probes of calls.
+    fn record_event_beside_attempts(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::ApprovalDecided { call, approval } => {
+                let fields = ApprovalRecord::new(call, approval, &self.mask);
+                self.append_to_call(RecordKind::Approval, call, (&(), &fields))?;
+            }
             Event::Probing { call } => {
                 let fields = ProbeRecord::new(call, &self.mask);
                 self.append_to_call(RecordKind::ProbeStart, call, (&(), &fields))?;
