@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::log_view::{CostCollector, approval_label, end_label, end_summary};
 use toolq_core::text::{content_text, keep_beginning};
-use toolq_core::types::{OutcomeKind, Status, safety_text};
+use toolq_core::types::{Effect, OutcomeKind, Status, safety_text};
 use toolq_log::records::{CallContent, CallRecord, SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
@@ -128,6 +128,7 @@ impl TimelineReader {
             safety: call
                 .reason
                 .map(|reason| safety_text(call.concurrency_safe == Some(true), &reason)),
+            effect: None,
             parent: parent.copied(),
             input: keep_beginning(input),
             requested_ms: self.timeline.last_ms,
@@ -203,6 +204,8 @@ pub(crate) struct TimelineCall {
     pub(crate) batch: Option<usize>,
     /// Whether it may run together with others, and what decided that: `parallel by effect`.
     pub(crate) safety: Option<String>,
+    /// What its tool may do. `None` before it has started.
+    pub(crate) effect: Option<Effect>,
     /// The agent's call that made it, as an index into the calls of the log.
     pub(crate) parent: Option<usize>,
     /// The input as JSON, or in parentheses why it can't be shown.
@@ -258,6 +261,7 @@ impl TimelineCall {
                     let ended_ms = at_ms.saturating_sub(failure.wait_ms).max(last.started_ms);
                     last.failure = Some((failure.status.clone(), ended_ms));
                 }
+                self.effect = Some(start.effect);
                 self.attempts.push(TimelineAttempt {
                     started_ms: at_ms,
                     failure: None,

@@ -17,7 +17,9 @@ pub(crate) use call_view::{approval_label, end_label, end_summary};
 pub(crate) use cost::CostCollector;
 pub(crate) use doubts::{DoubtCollector, doubt_notices};
 pub use log_renderer::LogRenderer;
-pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};
+pub(crate) use session_list::{
+    SessionRow, SessionState, exit_label, sessions_json, sessions_table,
+};
 pub(crate) use stats::StatsCollector;
 pub use table::TextLayout;
 pub(crate) use whole_call::WholeCallRenderer;

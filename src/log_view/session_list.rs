@@ -173,6 +173,19 @@ pub(crate) fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
     (!parts.is_empty()).then(|| escape(&parts.join(", ")).into())
 }
 
+/// Returns an exit code with what it says of a run: `exit 6, waits for an approval`.
+pub(crate) fn exit_label(code: u8) -> String {
+    let meaning = match code {
+        1 => ", a result is an error",
+        2 => ", the input is wrong",
+        3 => ", incomplete",
+        6 => ", waits for an approval",
+        129.. => ", stopped by a signal",
+        _ => "",
+    };
+    format!("exit {code}{meaning}")
+}
+
 /// Formats the end: `exit 0 after 44ms: 8 calls, and 4 of agents (1 from memory): 10 ok, 1 failed`. `outcomes` says how the calls of
 /// the session ended.
 pub(crate) fn session_end_label(end: &SessionEndRecord, outcomes: &OutcomeTally) -> String {
@@ -188,8 +201,8 @@ pub(crate) fn session_end_label(end: &SessionEndRecord, outcomes: &OutcomeTally)
         outcomes if outcomes.is_empty() => outcomes,
         outcomes => format!(": {outcomes}"),
     };
-    let code = end.exit_code;
-    format!("exit {code} after {took}: {calls}{from_log}{outcomes}")
+    let exit = exit_label(end.exit_code);
+    format!("{exit} after {took}: {calls}{from_log}{outcomes}")
 }
 
 #[cfg(test)]

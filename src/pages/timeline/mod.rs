@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
+use crate::log_view::exit_label;
 use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
 use crate::pages::time_axis::{
     CallDetails, TimeAxis, axis_row, bar_patterns, cut_text, details_panel, input_beginning,
@@ -17,7 +18,7 @@ use crate::terminal::{OutcomeTally, calls_label};
 use crate::timeline::{LogTimeline, LoggedRun, TimelineCall};
 use toolq_core::json::expect_json;
 use toolq_core::text::{format_duration, format_time};
-use toolq_core::types::{OutcomeKind, PriceTable};
+use toolq_core::types::{Effect, OutcomeKind, PriceTable};
 
 /// More turns than this have a scale each: on a common one, their bars would be too short to see.
 const MAX_SHARED_GROUPS: usize = 20;
@@ -77,8 +78,8 @@ fn run_line(run: &LoggedRun) -> String {
     };
     let end = match &run.end {
         Some(end) => format!(
-            "exit {} after {}",
-            end.exit_code,
+            "{} after {}",
+            exit_label(end.exit_code),
             format_duration(Duration::from_millis(end.duration_ms))
         ),
         None if run.session.process().has_exited() => "killed: no end in the log".to_owned(),
@@ -170,6 +171,9 @@ fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
             (bar("", "wait", "waited"))
             @for (class, rect, meaning) in bars.iter().filter(|(_, is_there)| *is_there).map(|(bar, _)| bar) {
                 (bar(class, rect, meaning))
+            }
+            @if any(&|call| call.effect == Some(Effect::Write)) {
+                span { span.effect { (effect_label(Effect::Write)) } " changes something, and runs once" }
             }
             span { "the calls of a batch may run at the same time" }
             @if !shares_axis { span { "the bars of each turn begin when it does" } }
@@ -264,8 +268,18 @@ fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let turn = call.turn + usize::from(call.parent.is_some());
     let place = format!("{agent}turn {turn}, position {}{batch}", call.position);
     let safety = call.safety.clone();
-    let parts = [Some(call.tool_use_id.clone()), Some(place), safety];
+    let effect = call.effect.map(|effect| effect_label(effect).to_owned());
+    let parts = [Some(call.tool_use_id.clone()), Some(place), effect, safety];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Says what a call that started may do, in the words of a plan.
+fn effect_label(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Read => "reads",
+        Effect::Idempotent => "repeatable",
+        Effect::Write => "changes",
+    }
 }
 
 /// Returns how it ended, how long that took, and where the log says so.
@@ -317,7 +331,10 @@ fn call_row(
             a href=(format!("#{anchor}")) {
                 span.state { (state_mark(call.outcome)) " " (visible_text(summary)) (attempts) }
                 span.name { (visible_text(&call.tool_name)) }
-                span.input { (input_beginning(&call.input)) }
+                span.input {
+                    @if call.effect == Some(Effect::Write) { span.effect { (effect_label(Effect::Write)) } " " }
+                    (input_beginning(&call.input))
+                }
                 span.took { (took.unwrap_or_default()) }
                 (bar(call, timeline, axis))
             }

@@ -113,12 +113,12 @@ fn errors_have_line_and_column() {
             1,
             "has no `type`",
         ),
-        // It is JSON, but no reader of JSON has such a number.
+        // It is JSON, though no reader of JSON has such a number.
         (
             "1e400".to_owned(),
             1,
-            5,
-            "the input has a number out of range",
+            1,
+            "a number isn't a model response",
         ),
         (
             "{\"type\":\"tool_use\",\"type\":\"text\"}".to_owned(),
