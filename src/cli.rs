@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _};
+use clap::{
+    ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _,
+};
 
 use crate::args::help::{COMMAND_WIDTH, after_help, format_rows};
 use crate::args::shared_flags::CommonFlags;
@@ -22,7 +24,7 @@ use crate::commands::serve::ServeArguments;
 use crate::commands::servers::ServersArguments;
 use crate::commands::tools::ToolsArguments;
 use crate::context::read_environment;
-use crate::output::{ColorChoice, ColorPolicy};
+use crate::output::color_policy;
 use toolq_core::text::suggest_name;
 
 /// Answer a language model's tool calls.
@@ -81,8 +83,8 @@ pub enum Command {
 pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
     // clap prints help and errors before it knows the flags.
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
-    let color = ColorPolicy::new(color, &read_environment());
-    let command = ProgramArguments::command().color(color.into());
+    let color = color_policy(color, &read_environment());
+    let command = ProgramArguments::command().color(color);
     let mut command = group_commands(command);
     let mut matches = command.try_get_matches_from_mut(arguments);
     let lacks_command = |error: &clap::Error| {

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
+use clap::{ColorChoice, CommandFactory as _};
 
 use crate::cli::{Command, ProgramArguments, parse_arguments};
 use crate::commands::{
@@ -13,7 +13,7 @@ use crate::commands::{
     servers, tools,
 };
 use crate::context::{CommandContext, read_environment};
-use crate::output::{ColorChoice, CommandError, Exit, StderrWriter, panics, stdout};
+use crate::output::{CommandError, Exit, StderrWriter, panics, stdout};
 use toolq_core::os::arm_failpoints;
 
 /// Runs the program. The first argument is the program's name.

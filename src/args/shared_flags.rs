@@ -4,12 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ColorChoice, ValueHint};
 
 use crate::args::values::{
     ApproveFlag, InputFormat, ProgressFlag, input_format_parser, parse_endpoint, parse_jobs,
 };
-use crate::output::ColorChoice;
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::text::{parse_bytes, parse_duration};

@@ -224,7 +224,7 @@ impl<'a> ServerLine<'a> {
             kind: "server_started",
             server: Cow::from(&start.server),
             pid: start.pid,
-            ready_ms: introduction.map(|_| to_millis(start.duration)),
+            ready_ms: introduction.map(|_| duration_to_ms(start.duration)),
             protocol: text(|introduction| Some(&introduction.protocol)),
             name: text(|introduction| introduction.name.as_ref()),
             version: text(|introduction| introduction.version.as_ref()),
@@ -245,7 +245,7 @@ impl<'a> ServerLine<'a> {
             error: end.detail.as_ref().map(Cow::from),
             exit,
             signal,
-            duration_ms: Some(to_millis(end.duration)),
+            duration_ms: Some(duration_to_ms(end.duration)),
             calls: Some(end.calls),
             ..Self::default()
         }
@@ -264,8 +264,4 @@ impl<'a> ServerLine<'a> {
             ..self
         }
     }
-}
-
-fn to_millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

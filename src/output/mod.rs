@@ -8,12 +8,11 @@ mod problem_report;
 mod stderr;
 pub(crate) mod stdout;
 
-pub(crate) use output_file::{check_output_file, follow_links, replace_file};
+pub(crate) use output_file::{check_output_file, follow_links, replace_file, unwritten_file};
 pub(crate) use printer::{AnswerPrinter, ClientOutput, DocumentWriter};
 pub use problem_report::{PlacedProblem, problems_for_github, problems_json, problems_sarif};
 pub(crate) use stderr::{
-    ColorChoice, ColorPolicy, StderrStream, StderrTerminal, StderrWriter, kind_style,
-    with_ascii_symbols,
+    StderrStream, StderrTerminal, StderrWriter, color_policy, kind_style, with_ascii_symbols,
 };
 pub(crate) use stdout::StdoutError;
 pub(crate) use toolq_core::exit::{CommandError, Exit};

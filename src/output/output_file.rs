@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, IntoInnerError, Read as _, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::output::CommandError;
+use crate::output::{CommandError, Exit};
 
 /// How many symbolic links are followed, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -108,6 +108,12 @@ fn without_path(error: io::Error) -> io::Error {
         Some(number) => io::Error::from_raw_os_error(number),
         None => error,
     }
+}
+
+/// Returns the error of a command whose output file can't be written.
+pub(crate) fn unwritten_file(path: &Path, error: &io::Error) -> CommandError {
+    let message = format!("{} can't be written: {error}", path.display());
+    CommandError::new(Exit::Output, message)
 }
 
 /// Returns the path of the file that writing `path` would write or create: where symbolic links lead, in an existing

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use clap::ValueEnum;
+use clap::ColorChoice;
 use indicatif::TermLike;
 
 use crate::output::stdout::{self, PIECE_BYTES};
@@ -30,17 +30,17 @@ pub struct StderrWriter {
     pub is_unicode: bool,
     /// The terminal can't move its cursor.
     is_dumb: bool,
-    color_policy: ColorPolicy,
+    color_policy: ColorChoice,
 }
 
 impl StderrWriter {
-    /// Colors as the flag and the environment say ([`ColorPolicy::new`]), and by default only what a terminal shows.
+    /// Colors as the flag and the environment say ([`color_policy`]), and by default only what a terminal shows.
     pub fn new(color: ColorChoice, quiet: bool, environment: &Environment) -> Self {
         Self {
             quiet,
             is_unicode: is_unicode_locale(environment),
             is_dumb: is_dumb_terminal(environment),
-            color_policy: ColorPolicy::new(color, environment),
+            color_policy: color_policy(color, environment),
         }
     }
 
@@ -86,9 +86,9 @@ impl StderrWriter {
 
     fn allows_color(&self, is_terminal: fn() -> bool) -> bool {
         match self.color_policy {
-            ColorPolicy::Everywhere => true,
-            ColorPolicy::OnTerminals => is_terminal(),
-            ColorPolicy::Nowhere => false,
+            ColorChoice::Always => true,
+            ColorChoice::Auto => is_terminal(),
+            ColorChoice::Never => false,
         }
     }
 
@@ -137,10 +137,7 @@ impl StderrWriter {
 
     /// Prints the details of a message, indented below it.
     pub fn print_details(text: &str) {
-        let masked = MASK
-            .get()
-            .map_or(Cow::Borrowed(text), |mask| mask.apply(text));
-        for line in masked.lines() {
+        for line in masked(text).lines() {
             Self::write_text(&format!("  {}\n", escape(line)));
         }
     }
@@ -190,10 +187,12 @@ pub(crate) fn with_ascii_symbols(text: &str) -> String {
 
 /// Makes a message safe to print.
 fn mask_and_escape(message: &str) -> String {
-    let masked = MASK
-        .get()
-        .map_or(Cow::Borrowed(message), |mask| mask.apply(message));
-    escape(&masked).into_owned()
+    escape(&masked(message)).into_owned()
+}
+
+fn masked(text: &str) -> Cow<'_, str> {
+    MASK.get()
+        .map_or(Cow::Borrowed(text), |mask| mask.apply(text))
 }
 
 // Stderr as a stream whose reader may be slow: a thread that waits for it doesn't keep calls from running.
@@ -338,56 +337,27 @@ impl TermLike for StderrTerminal {
     }
 }
 
-// The values of `--color`, and what they mean in an environment.
-
-/// When to color the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
-    Auto,
-    Always,
-    Never,
-}
-
-/// Where colors are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColorPolicy {
-    Everywhere,
-    OnTerminals,
-    Nowhere,
-}
-
-impl ColorPolicy {
-    /// Decides by the flag, then `NO_COLOR` (no-color.org), `CLICOLOR_FORCE` and `CLICOLOR` (bixense.com/clicolors),
-    /// then `TERM=dumb`.
-    pub fn new(choice: ColorChoice, environment: &Environment) -> Self {
-        let is_set = |name: &str| {
-            environment
-                .get_os(name)
-                .is_some_and(|value| !value.is_empty())
-        };
-        let disabled = environment
-            .get_os("CLICOLOR")
-            .is_some_and(|value| value == "0");
-        let forced = is_set("CLICOLOR_FORCE");
-        let forbidden = is_set("NO_COLOR");
-        match choice {
-            ColorChoice::Always => Self::Everywhere,
-            ColorChoice::Auto if forced && !forbidden => Self::Everywhere,
-            ColorChoice::Auto if !forbidden && !disabled && !is_dumb_terminal(environment) => {
-                Self::OnTerminals
-            }
-            ColorChoice::Auto | ColorChoice::Never => Self::Nowhere,
-        }
-    }
-}
-
-impl From<ColorPolicy> for clap::ColorChoice {
-    fn from(policy: ColorPolicy) -> Self {
-        match policy {
-            ColorPolicy::Everywhere => Self::Always,
-            ColorPolicy::OnTerminals => Self::Auto,
-            ColorPolicy::Nowhere => Self::Never,
-        }
+/// Returns where colors are wanted, of which `Auto` means on terminals: as the flag says, then `NO_COLOR` (no-color.org),
+/// `CLICOLOR_FORCE` and `CLICOLOR` (bixense.com/clicolors), then `TERM=dumb`.
+pub fn color_policy(flag: ColorChoice, environment: &Environment) -> ColorChoice {
+    let is_set = |name: &str| {
+        environment
+            .get_os(name)
+            .is_some_and(|value| !value.is_empty())
+    };
+    let disabled = environment
+        .get_os("CLICOLOR")
+        .is_some_and(|value| value == "0");
+    if flag != ColorChoice::Auto {
+        flag
+    } else if is_set("NO_COLOR") {
+        ColorChoice::Never
+    } else if is_set("CLICOLOR_FORCE") {
+        ColorChoice::Always
+    } else if disabled || is_dumb_terminal(environment) {
+        ColorChoice::Never
+    } else {
+        ColorChoice::Auto
     }
 }
 
@@ -483,11 +453,11 @@ mod color_choice_tests {
                 .iter()
                 .map(|(name, value)| ((*name).into(), (*value).into()))
                 .collect();
-            ColorPolicy::new(choice, &environment)
+            color_policy(choice, &environment)
         };
         let in_ci = [("TERM", "dumb"), ("CI", "true")];
-        assert_eq!(policy(ColorChoice::Auto, &in_ci), ColorPolicy::Nowhere);
-        assert_eq!(policy(ColorChoice::Always, &in_ci), ColorPolicy::Everywhere);
-        assert_eq!(policy(ColorChoice::Auto, &[]), ColorPolicy::OnTerminals);
+        assert_eq!(policy(ColorChoice::Auto, &in_ci), ColorChoice::Never);
+        assert_eq!(policy(ColorChoice::Always, &in_ci), ColorChoice::Always);
+        assert_eq!(policy(ColorChoice::Auto, &[]), ColorChoice::Auto);
     }
 }

@@ -52,12 +52,7 @@ fn rewrite_bedrock(block: &ParsedObject, actual: &CallAnswer) -> Option<String> 
     } else {
         "\"success\""
     };
-    let block = ParsedObject::parse(&text).ok()??;
-    match block.get("status") {
-        Some(known) => Some(replace_part(block.json(), known, status)),
-        None if actual.is_error => Some(add_member(block.json(), "status", status)),
-        None => Some(text.clone()),
-    }
+    with_ending_at("status", status, actual, text)
 }
 
 /// Rewrites a `tool_result` block: its content, and its `is_error` if that changes.
@@ -67,12 +62,17 @@ fn rewrite_anthropic(block: &ParsedObject, actual: &CallAnswer) -> Option<String
         "content",
         &render_content(AnswerForm::Block, actual)?,
     );
-    let block = ParsedObject::parse(&text).ok()??;
     let is_error = if actual.is_error { "true" } else { "false" };
-    match block.get("is_error") {
-        Some(error) => Some(replace_part(block.json(), error, is_error)),
-        None if actual.is_error => Some(add_member(block.json(), "is_error", is_error)),
-        None => Some(text.clone()),
+    with_ending_at("is_error", is_error, actual, text)
+}
+
+/// Returns a block with how the call ended at `key`. Where the block doesn't say that, only an error has to be added.
+fn with_ending_at(key: &str, ending: &str, actual: &CallAnswer, text: String) -> Option<String> {
+    let block = ParsedObject::parse(&text).ok()??;
+    match block.get(key) {
+        Some(known) => Some(replace_part(block.json(), known, ending)),
+        None if actual.is_error => Some(add_member(block.json(), key, ending)),
+        None => Some(text),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::commands::log::stats::load_prices;
 use crate::commands::log::{ExportFormat, LogExportArguments};
 use crate::context::CommandContext;
 use crate::input::files;
-use crate::output::{CommandError, Exit, check_output_file, replace_file, stdout};
+use crate::output::{CommandError, Exit, check_output_file, replace_file, stdout, unwritten_file};
 use crate::pages::timeline_page;
 use crate::timeline::{LogTimeline, TimelineCall};
 use toolq_core::answer::render_answers;
@@ -54,9 +54,9 @@ pub fn export_logs(
                 let (timeline, name) = read_only_log(&logs, context)?;
                 return write_line(&write_trace_events(&timeline, &name));
             }
-            ExportFormat::Messages => RecordingForm::Messages,
-            ExportFormat::OpenaiChat => RecordingForm::OpenAiChat,
-            ExportFormat::OpenaiResponses => RecordingForm::OpenAiResponses,
+            ExportFormat::Messages => AnswerForm::Message,
+            ExportFormat::OpenaiChat => AnswerForm::OpenAiChat,
+            ExportFormat::OpenaiResponses => AnswerForm::OpenAiResponses,
         };
         logs.iter()
             .try_for_each(|log| export_recording(log, form, context, write_line))
@@ -104,8 +104,9 @@ fn write_export(
     check_output_file(path, inputs, &context.find_tools_files())?;
     let mut exported = Ok(());
     let replaced = replace_file(path, |file| {
-        exported =
-            export(&mut |line| writeln!(file, "{line}").map_err(|error| unwritten(path, &error)));
+        exported = export(&mut |line| {
+            writeln!(file, "{line}").map_err(|error| unwritten_file(path, &error))
+        });
         // An export that failed doesn't replace the file.
         match exported {
             Ok(()) => Ok(()),
@@ -113,12 +114,7 @@ fn write_export(
         }
     });
     exported?;
-    replaced.map_err(|error| unwritten(path, &error))
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> CommandError {
-    let message = format!("{} can't be written: {error}", path.display());
-    CommandError::new(Exit::Output, message)
+    replaced.map_err(|error| unwritten_file(path, &error))
 }
 
 // The page of a session that may still be running: it is written again as the log grows.
@@ -158,7 +154,7 @@ fn follow_log(
             let page = timeline_page(&timeline, &name, &prices, reload_after);
             // No browser reads half of it.
             let replaced = replace_file(output, |file| writeln!(file, "{page}"));
-            replaced.map_err(|error| unwritten(output, &error))?;
+            replaced.map_err(|error| unwritten_file(output, &error))?;
             written = Some(state);
         }
         if has_ended {
@@ -185,31 +181,14 @@ fn has_ended(timeline: &LogTimeline) -> bool {
 
 // A session log as a recording in the form of a vendor's API.
 
-/// The API whose messages a recording has.
-#[derive(Debug, Clone, Copy)]
-enum RecordingForm {
-    Messages,
-    OpenAiChat,
-    OpenAiResponses,
-}
-
-impl RecordingForm {
-    fn of_answers(self) -> AnswerForm {
-        match self {
-            Self::Messages => AnswerForm::Message,
-            Self::OpenAiChat => AnswerForm::OpenAiChat,
-            Self::OpenAiResponses => AnswerForm::OpenAiResponses,
-        }
-    }
-}
-
-/// Writes a line with the calls of each turn of a log, and a line with their results.
+/// Writes a line with the calls of each turn of a log, and a line with their results. `form` is that of the results, and says which
+/// API the messages are of.
 ///
 /// # Errors
 /// The file isn't a session log or is damaged, or a line can't be written.
 fn export_recording(
     log: &Path,
-    form: RecordingForm,
+    form: AnswerForm,
     context: &CommandContext,
     write_line: &mut WriteLine<'_>,
 ) -> Result<(), CommandError> {
@@ -231,7 +210,7 @@ fn export_recording(
         }
         write_line(&calls_line(form, &turn.calls))?;
         if !answers.is_empty() {
-            write_line(&render_answers(form.of_answers(), &answers))?;
+            write_line(&render_answers(form, &answers))?;
         }
         exported += 1;
     }
@@ -262,44 +241,35 @@ fn recorded_answer(
 }
 
 /// Returns the model's message with the calls. Inputs keep their digits and the order of their keys.
-fn calls_line(form: RecordingForm, calls: &[Call]) -> String {
+fn calls_line(form: AnswerForm, calls: &[Call]) -> String {
     let calls = calls.iter();
-    let line = match form {
-        RecordingForm::Messages => {
+    match form {
+        AnswerForm::OpenAiChat => {
+            let call = |call: &Call| {
+                let function = json!({"name": *call.name, "arguments": input_text(call)});
+                json!({"id": call.id, "type": "function", "function": function})
+            };
+            let calls: Vec<Value> = calls.map(call).collect();
+            json!({"role": "assistant", "tool_calls": calls}).to_string()
+        }
+        AnswerForm::OpenAiResponses => {
+            let item = |call: &Call| {
+                json!({"type": "function_call", "call_id": call.id, "name": *call.name,
+                    "arguments": input_text(call)})
+            };
+            calls.map(item).collect::<Value>().to_string()
+        }
+        _ => {
             let content = calls.map(|call| ToolUseBlock {
                 kind: "tool_use",
                 id: &call.id,
                 name: &call.name,
                 input: input_object(call),
             });
-            serde_json::to_string(&AssistantMessage {
-                role: "assistant",
-                content: content.collect(),
-            })
+            let content = expect_json(serde_json::to_string(&content.collect::<Vec<_>>()));
+            format!(r#"{{"role":"assistant","content":{content}}}"#)
         }
-        RecordingForm::OpenAiChat => {
-            let call = |call: &Call| {
-                let function = json!({"name": *call.name, "arguments": input_text(call)});
-                json!({"id": call.id, "type": "function", "function": function})
-            };
-            let calls: Vec<Value> = calls.map(call).collect();
-            serde_json::to_string(&json!({"role": "assistant", "tool_calls": calls}))
-        }
-        RecordingForm::OpenAiResponses => {
-            let item = |call: &Call| {
-                json!({"type": "function_call", "call_id": call.id, "name": *call.name,
-                    "arguments": input_text(call)})
-            };
-            serde_json::to_string(&calls.map(item).collect::<Vec<Value>>())
-        }
-    };
-    expect_json(line)
-}
-
-#[derive(Serialize)]
-struct AssistantMessage<'a> {
-    role: &'static str,
-    content: Vec<ToolUseBlock<'a>>,
+    }
 }
 
 #[derive(Serialize)]
@@ -363,11 +333,16 @@ fn write_trace_events(timeline: &LogTimeline, title: &str) -> String {
     )
 }
 
-/// Adds the event of a call, and one for each attempt if there are several. A call that never ran takes no time.
-fn push_call(call: &TimelineCall, timeline: &LogTimeline, lane: usize, events: &mut Vec<Value>) {
+/// Returns when a call began and ended. One that never ran takes no time.
+fn span(call: &TimelineCall, timeline: &LogTimeline) -> (u64, u64) {
     let start = call.started_ms().unwrap_or(call.requested_ms);
     let end = timeline.end_of(call).max(start);
-    let end = if call.attempts.is_empty() { start } else { end };
+    (start, if call.attempts.is_empty() { start } else { end })
+}
+
+/// Adds the event of a call, and one for each attempt if there are several.
+fn push_call(call: &TimelineCall, timeline: &LogTimeline, lane: usize, events: &mut Vec<Value>) {
+    let (start, end) = span(call, timeline);
     let complete = |name: &str, category: &str, from: u64, to: u64, arguments: Value| {
         json!({
             "name": name, "cat": category, "ph": "X", "ts": micros(from), "dur": micros(to - from),
@@ -434,19 +409,7 @@ type OpenSpans = Vec<(usize, u64)>;
 /// Returns the lane of each call, counted from 0.
 fn assign_lanes(timeline: &LogTimeline) -> Vec<usize> {
     let calls = &timeline.calls;
-    let span = |index: usize| {
-        let call = &calls[index];
-        let start = call.started_ms().unwrap_or(call.requested_ms);
-        let ran = !call.attempts.is_empty();
-        (
-            start,
-            if ran {
-                timeline.end_of(call).max(start)
-            } else {
-                start
-            },
-        )
-    };
+    let span = |index: usize| span(&calls[index], timeline);
     let mut order: Vec<usize> = (0..calls.len()).collect();
     // A call that contains others comes before them.
     order.sort_by_key(|index| {

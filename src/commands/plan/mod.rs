@@ -11,10 +11,10 @@ use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{InputArguments, LogFlags};
 use crate::args::values::PlanFormat;
-use crate::commands::plan::plan_printer::{PlanPrinter, PlanWriter};
+use crate::commands::plan::plan_printer::PlanPrinter;
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, check_output_file};
 use crate::session::ToolDescriber;
 use toolq_core::text::parse_duration;
 
@@ -64,10 +64,6 @@ pub fn print_plans(
         .describe
         .then(|| ToolDescriber::new(&tools, context));
     let mask = Arc::new(context.build_mask(&tools));
-    let file = arguments
-        .out
-        .as_ref()
-        .map(|path| PlanWriter::new(path, arguments, &tools_file, &tools, &mask, context));
     let inputs = files::open_inputs(&arguments.input, Ok)?;
     files::print_notes(
         files::recordings(&inputs),
@@ -76,7 +72,10 @@ pub fn print_plans(
     );
     let mut printer = PlanPrinter::new(arguments, tools, mask, context)?;
     printer.describer = describer.transpose()?;
-    printer.file = file.transpose()?;
+    if let Some(path) = &arguments.out {
+        let inputs = arguments.input.files.iter().map(PathBuf::as_path);
+        check_output_file(path, inputs, &tools_file.files())?;
+    }
     let mut exit = Exit::Ok;
     for input in inputs {
         exit = exit.max(print_input(input, &mut printer, arguments, context)?);
@@ -105,7 +104,7 @@ fn print_input(
             printer.flush()?;
             printed?;
         }
-        CommandInput::Stream(_) if printer.file.is_some() => {
+        CommandInput::Stream(_) if arguments.out.is_some() => {
             return Err(CommandError::usage(
                 "the calls of a stream can't be approved by a plan: `toolq run` starts them before all of them are known",
             )

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use jiff::Timestamp;
 
 use crate::args::values::PlanFormat;
 use crate::commands::plan::PlanArguments;
-use crate::context::{CommandContext, LoadedToolsFile};
+use crate::context::CommandContext;
 use crate::log_view::DoubtCollector;
-use crate::output::{CommandError, DocumentWriter, check_output_file, stdout};
+use crate::output::{CommandError, DocumentWriter, stdout};
 use crate::pages::PlanPage;
 use crate::plan_file::{PlanBuilder, PlanFile};
 use crate::session::ToolDescriber;
@@ -24,7 +24,7 @@ use toolq_core::os::Clock;
 use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, write_plan_json, write_plan_text};
 use toolq_core::text::quote_path_for_shell;
 use toolq_core::transcript::Recording;
-use toolq_core::types::{CheckedCall, Tool, ToolsConfig, Turn, TurnOrigin};
+use toolq_core::types::{Tool, ToolsConfig, Turn};
 use toolq_engine::RememberedWrites;
 use toolq_log::memory::{MemoryStore, MemoryUse, Remembered};
 
@@ -38,7 +38,9 @@ pub(super) struct PlanPrinter<'a> {
     tools: Arc<ToolsConfig>,
     checker: CallChecker,
     /// What earlier runs say of the calls.
-    memory: Option<PlanMemory>,
+    memory: Option<MemoryStore>,
+    /// The writes of the current input that have run or may have.
+    writes: RememberedWrites,
     /// The calls in doubt.
     doubts: DoubtCollector,
     mask: Arc<Mask>,
@@ -46,8 +48,8 @@ pub(super) struct PlanPrinter<'a> {
     document: DocumentWriter,
     /// Each plan is written as soon as it is made.
     writes_each_plan: bool,
-    /// The file that the plan is written to.
-    pub(super) file: Option<PlanWriter<'a>>,
+    /// What goes to the file that `--out` names.
+    file: Option<PlanBuilder>,
     /// The page, with `--format html`.
     page: PlanPage,
     /// Runs the `describe` programs of tools, with `--describe`.
@@ -72,7 +74,7 @@ pub(super) struct PlanPrinter<'a> {
 }
 
 impl<'a> PlanPrinter<'a> {
-    /// Creates a printer that describes no tools and writes no file.
+    /// Creates a printer that describes no tools.
     ///
     /// # Errors
     /// The memory can't be read.
@@ -83,18 +85,21 @@ impl<'a> PlanPrinter<'a> {
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
         let log = LogSettings::new(&arguments.log, &context.environment);
-        let memory = PlanMemory::open(&log, &tools, &mask, context)?;
+        let memory = open_memory(&log, &tools, &mask, context)?;
+        let builder = || PlanBuilder::new(Arc::clone(&tools), Arc::clone(&mask));
+        let file = arguments.out.is_some().then(builder);
         Ok(Self {
             arguments,
             context,
             checker: CallChecker::new(Arc::clone(&tools)),
             memory,
+            writes: RememberedWrites::default(),
             doubts: DoubtCollector::new(log.target.path().map(Into::into)),
             mask,
             document: DocumentWriter::default(),
             // Somebody at a terminal, or who waits while tools are described, sees each plan at once.
             writes_each_plan: stdout::is_terminal() || arguments.describe,
-            file: None,
+            file,
             page: PlanPage::default(),
             describer: None,
             undescribed: BTreeSet::new(),
@@ -124,8 +129,8 @@ impl<'a> PlanPrinter<'a> {
         for notice in self.doubts.into_notices() {
             self.context.stderr.print_note(&notice.line());
         }
-        if let Some(file) = self.file {
-            file.write()?;
+        if let (Some(builder), Some(path)) = (self.file, &self.arguments.out) {
+            write_plan(builder, path, self.arguments.valid, self.context)?;
         }
         Ok(self.has_rejected)
     }
@@ -134,9 +139,7 @@ impl<'a> PlanPrinter<'a> {
 impl PlanPrinter<'_> {
     /// Begins with the next input.
     pub(super) fn begin_input(&mut self) {
-        if let Some(memory) = &mut self.memory {
-            memory.begin_input();
-        }
+        self.writes = RememberedWrites::default();
     }
 
     /// Begins with an input that is known as a whole.
@@ -146,16 +149,17 @@ impl PlanPrinter<'_> {
     pub(super) fn begin_recording(&mut self, recording: &Recording) -> Result<(), CommandError> {
         self.begin_input();
         let all = self.arguments.input.all;
-        let Some(memory) = self.memory.as_mut() else {
-            return Ok(());
-        };
-        if recording.open_turns(all) > 1 {
+        // What is read in turns before a write must not show what came after it.
+        if let Some(memory) = &self.memory
+            && recording.open_turns(all) > 1
+        {
             for index in 0..recording.len() {
                 let turn = recording
                     .turn(index, all)?
                     .with_number(self.turns_printed + index);
                 let origin = turn.origin.clone();
-                memory.find_writes(&self.checker.check_turn(turn), &origin);
+                let calls = self.checker.check_turn(turn);
+                self.writes.find(memory, &self.tools, &calls, &origin);
             }
         }
         Ok(())
@@ -190,8 +194,8 @@ impl PlanPrinter<'_> {
         if let Some(file) = &mut self.file {
             file.add_turn(number, &calls)?;
         }
-        if let Some(memory) = &mut self.memory {
-            memory.recall(&mut calls, &origin);
+        if let Some(memory) = &self.memory {
+            self.writes.recall(memory, &self.tools, &mut calls, &origin);
         }
         for checked in &calls {
             if let Some(outcome) = &checked.known {
@@ -278,145 +282,77 @@ fn plan_style(context: &CommandContext) -> PlanStyle {
 
 // What the memory says of the planned calls: which don't run, since it is known what became of them.
 
-/// The memory of the runs that a plan is for, as far as it concerns one input.
-struct PlanMemory {
-    history: MemoryStore,
-    tools: Arc<ToolsConfig>,
-    /// The writes of the current input that have run or may have.
-    writes: RememberedWrites,
-}
-
-impl PlanMemory {
-    /// Opens the memory that `toolq run` would have with the same flags. `None` if it would have none, or if nothing is in it.
-    ///
-    /// # Errors
-    /// The named log can't be read.
-    pub(super) fn open(
-        settings: &LogSettings,
-        tools: &Arc<ToolsConfig>,
-        mask: &Arc<Mask>,
-        context: &CommandContext,
-    ) -> Result<Option<Self>, CommandError> {
-        // Without a folder for its state, toolq remembers nothing.
-        let Ok(place) = settings.target.memory(&context.environment) else {
-            return Ok(None);
-        };
-        let Some(place) = place else { return Ok(None) };
-        let named = settings.target.path();
-        let history = MemoryStore::open_history(
-            (place, named.unwrap_or("".as_ref())),
-            MemoryUse {
-                remembered: Remembered::ById,
-                again: settings.again.clone(),
-            },
-            tools.root.clone(),
-            Arc::clone(mask),
-            Clock::system(),
-        )?;
-        Ok(history.map(|history| Self {
-            history,
-            tools: Arc::clone(tools),
-            writes: RememberedWrites::default(),
-        }))
-    }
-
-    /// Begins with the next input.
-    pub(super) fn begin_input(&mut self) {
-        self.writes = RememberedWrites::default();
-    }
-
-    /// Finds the writes of a turn that have run or may have. What is read in turns before it must not show what came after.
-    fn find_writes(&mut self, calls: &[CheckedCall], origin: &TurnOrigin) {
-        self.writes.find(&self.history, &self.tools, calls, origin);
-    }
-
-    /// Adds to the calls of a turn what is known of them.
-    pub(super) fn recall(&mut self, calls: &mut [CheckedCall], origin: &TurnOrigin) {
-        self.writes
-            .recall(&self.history, &self.tools, calls, origin);
-    }
+/// Opens the memory that `toolq run` would have with the same flags. `None` if it would have none, or if nothing is in it.
+///
+/// # Errors
+/// The named log can't be read.
+fn open_memory(
+    settings: &LogSettings,
+    tools: &ToolsConfig,
+    mask: &Arc<Mask>,
+    context: &CommandContext,
+) -> Result<Option<MemoryStore>, CommandError> {
+    // Without a folder for its state, toolq remembers nothing.
+    let Ok(Some(place)) = settings.target.memory(&context.environment) else {
+        return Ok(None);
+    };
+    let named = settings.target.path();
+    Ok(MemoryStore::open_history(
+        (place, named.unwrap_or("".as_ref())),
+        MemoryUse {
+            remembered: Remembered::ById,
+            again: settings.again.clone(),
+        },
+        tools.root.clone(),
+        Arc::clone(mask),
+        Clock::system(),
+    )?)
 }
 
 // Writes a plan to a file, for review.
 
-/// The file that `--out` names.
-pub(super) struct PlanWriter<'a> {
-    path: &'a Path,
-    valid: Duration,
+/// Writes the plan to the file that `--out` names, and says which plan it holds.
+///
+/// # Errors
+/// What would run can't be known, or the file can't be written.
+fn write_plan(
     builder: PlanBuilder,
-    context: &'a CommandContext,
-}
-
-impl<'a> PlanWriter<'a> {
-    /// `path` is where the plan will be.
-    ///
-    /// # Errors
-    /// The file is one that the command reads, or a session log.
-    pub(super) fn new(
-        path: &'a Path,
-        arguments: &PlanArguments,
-        tools_file: &LoadedToolsFile,
-        tools: &Arc<ToolsConfig>,
-        mask: &Arc<Mask>,
-        context: &'a CommandContext,
-    ) -> Result<Self, CommandError> {
-        let inputs = arguments.input.files.iter().map(PathBuf::as_path);
-        check_output_file(path, inputs, &tools_file.files())?;
-        Ok(Self {
-            path,
-            valid: arguments.valid,
-            builder: PlanBuilder::new(Arc::clone(tools), Arc::clone(mask)),
-            context,
-        })
+    path: &Path,
+    valid: Duration,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
+    let described = builder.described_tools().join(", ");
+    if !described.is_empty() {
+        return Err(CommandError::usage(format!(
+            "no plan can be written: what the calls of {described} mean is only known when `describe` has run"
+        ))
+        .with_hint("approve such calls when they run, with `--approve ask` or `--approve-with PROGRAM`"));
     }
-
-    /// Adds the checked calls of a turn.
-    pub(super) fn add_turn(
-        &mut self,
-        number: usize,
-        calls: &[CheckedCall],
-    ) -> Result<(), CommandError> {
-        self.builder.add_turn(number, calls)
-    }
-
-    /// Writes the file, and says which plan it holds.
-    ///
-    /// # Errors
-    /// What would run can't be known, or the file can't be written.
-    pub(super) fn write(self) -> Result<(), CommandError> {
-        let described = self.builder.described_tools().join(", ");
-        if !described.is_empty() {
-            return Err(CommandError::usage(format!(
-                "no plan can be written: what the calls of {described} mean is only known when `describe` has run"
-            ))
-            .with_hint("approve such calls when they run, with `--approve ask` or `--approve-with PROGRAM`"));
-        }
-        let stderr = &self.context.stderr;
-        let unplanned = self.builder.unplanned_tools().join(", ");
-        if !unplanned.is_empty() {
-            stderr.print_warning(&format!(
-                "the plan doesn't approve the calls of {unplanned} that agents make, since they aren't known yet; `run --plan` with `--approve ask` or `--approve-with PROGRAM` asks about them"
-            ));
-        }
-        let count = self.builder.call_count();
-        let created = Timestamp::now();
-        // The file has whole milliseconds, like the log.
-        let created = Timestamp::from_millisecond(created.as_millisecond()).unwrap_or(created);
-        let valid_until = created
-            .checked_add(self.valid)
-            .map_err(|error| CommandError::usage(format!("`--valid`: {error}")))?;
-        let body = self.builder.finish(created, valid_until);
-        let file = PlanFile::new(body).map_err(CommandError::usage)?;
-        let path = self.path.display();
-        file.write(self.path)
-            .map_err(|error| CommandError::usage(format!("{path} can't be written: {error}")))?;
-        let path = quote_path_for_shell(self.path);
-        let calls = if count == 1 { "call" } else { "calls" };
-        stderr.print_note(&format!(
-            "plan {} of {count} {calls}, valid until {valid_until}: `toolq run{} --plan {path}` with the same input runs exactly this",
-            file.id,
-            self.context.tools_flag(),
+    let stderr = &context.stderr;
+    let unplanned = builder.unplanned_tools().join(", ");
+    if !unplanned.is_empty() {
+        stderr.print_warning(&format!(
+            "the plan doesn't approve the calls of {unplanned} that agents make, since they aren't known yet; `run --plan` with `--approve ask` or `--approve-with PROGRAM` asks about them"
         ));
-        Ok(())
     }
+    let count = builder.call_count();
+    let created = Timestamp::now();
+    // The file has whole milliseconds, like the log.
+    let created = Timestamp::from_millisecond(created.as_millisecond()).unwrap_or(created);
+    let valid_until = created
+        .checked_add(valid)
+        .map_err(|error| CommandError::usage(format!("`--valid`: {error}")))?;
+    let body = builder.finish(created, valid_until);
+    let file = PlanFile::new(body).map_err(CommandError::usage)?;
+    file.write(path).map_err(|error| {
+        CommandError::usage(format!("{} can't be written: {error}", path.display()))
+    })?;
+    let path = quote_path_for_shell(path);
+    let calls = if count == 1 { "call" } else { "calls" };
+    stderr.print_note(&format!(
+        "plan {} of {count} {calls}, valid until {valid_until}: `toolq run{} --plan {path}` with the same input runs exactly this",
+        file.id,
+        context.tools_flag(),
+    ));
+    Ok(())
 }

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::commands::serve::new_random_id;
-use crate::commands::serve::open_calls::{AskedCall, OpenCalls};
-use crate::commands::serve::served_client::{ClientIdentity, ReplyChannel, ServedClient};
+use crate::commands::serve::open_calls::{ClientCall, OpenCalls};
+use crate::commands::serve::served_client::ClientIdentity;
 use redact::Mask;
 use toolq_core::plan::{render_invocation, render_sandbox};
 use toolq_core::text::{escape, truncate};
@@ -50,8 +50,7 @@ pub(crate) struct QuestionDigest([u8; 32]);
 
 /// A request to a client that has no answer yet. Dropping it withdraws the question.
 struct ClientQuestion {
-    client: Arc<ServedClient>,
-    reply: Arc<dyn ReplyChannel>,
+    asked: ClientCall,
     question: QuestionId,
 }
 
@@ -80,15 +79,15 @@ impl ClientApprover {
         };
         let outermost = request.call.ancestors().last();
         let turn = outermost.map_or(request.call.turn, |call| call.turn);
-        let Some(asked) = calls.asked_call(turn) else {
+        let Some((asked, review)) = calls.asked_call(turn) else {
             return ApprovalReply::Unavailable;
         };
         let digest = QuestionDigest::new(request);
         let is_own_call = request.call.parent.is_none();
-        if let Some(review) = asked.review.as_ref().filter(|_| is_own_call)
+        if let Some(review) = review.filter(|_| is_own_call)
             && review.digest == digest
         {
-            return to_approval(review.reply.clone(), asked.client_name);
+            return to_approval(review.reply, asked.client_name);
         }
         let question = question(request, mask);
         match asked.form {
@@ -116,20 +115,13 @@ impl ApprovalPrompt for ClientApprover {
 
 impl ClientQuestion {
     /// Asks a client, and waits for what the person says.
-    async fn ask(asked: AskedCall, question: &Elicitation) -> ElicitationReply {
-        let AskedCall {
-            client, id, reply, ..
-        } = asked;
+    async fn ask(asked: ClientCall, question: &Elicitation) -> ElicitationReply {
         let (sender, mut said) = oneshot::channel();
-        let Some((question, lines)) = client.ask(id, question, sender) else {
+        let Some((question, lines)) = asked.client.ask(asked.id, question, sender) else {
             return ElicitationReply::Canceled;
         };
-        let pending = Self {
-            client,
-            reply,
-            question,
-        };
-        if !pending.reply.send(lines) {
+        let pending = Self { asked, question };
+        if !pending.asked.reply.send(lines) {
             return ElicitationReply::Canceled;
         }
         let deadline = Instant::now() + QUESTION_TIMEOUT;
@@ -137,7 +129,7 @@ impl ClientQuestion {
             match timeout(CONNECTION_CHECK, &mut said).await {
                 Ok(reply) => return reply.unwrap_or(ElicitationReply::Canceled),
                 // If the client is gone, there is no reader for the result of the call.
-                Err(_) if !pending.reply.is_open() || Instant::now() >= deadline => {
+                Err(_) if !pending.asked.reply.is_open() || Instant::now() >= deadline => {
                     return ElicitationReply::Canceled;
                 }
                 Err(_) => {}
@@ -148,9 +140,9 @@ impl ClientQuestion {
 
 impl Drop for ClientQuestion {
     fn drop(&mut self) {
-        let lines = self.client.withdraw_question(self.question);
+        let lines = self.asked.client.withdraw_question(self.question);
         if !lines.is_empty() {
-            self.reply.send(lines);
+            self.asked.reply.send(lines);
         }
     }
 }

@@ -26,16 +26,15 @@ pub(crate) struct OpenCalls {
     table: Mutex<CallTable>,
 }
 
-/// A call about which its client is to be asked.
-pub(crate) struct AskedCall {
+/// A call, as its client knows it.
+#[derive(Clone)]
+pub(crate) struct ClientCall {
     pub(crate) client: Arc<ServedClient>,
     pub(crate) id: ServedCallId,
     pub(crate) reply: Arc<dyn ReplyChannel>,
     pub(crate) client_name: Option<String>,
     /// How the person at the client can be asked, if at all.
     pub(crate) form: Option<ElicitationForm>,
-    /// What the person said when the client made this call before.
-    pub(crate) review: Option<CallReview>,
 }
 
 impl OpenCalls {
@@ -63,17 +62,20 @@ impl OpenCalls {
         (reply, outputs): (&Arc<dyn ReplyChannel>, Option<&ConversationOutputs>),
     ) -> Result<(), CallToolResult> {
         let tool = self.checker.tool(&call.name);
-        let open = ServedCall {
+        let known = ClientCall {
             client: Arc::clone(client),
             id: call.call,
             reply: Arc::clone(reply),
-            wants_progress: call.wants_progress,
-            structured: structured_source(call, tool.map(|tool| &**tool)),
-            progress: CallProgress::default(),
             client_name: call.client_name.clone(),
             form: call
                 .elicitation
                 .filter(|form| *form == ElicitationForm::Result || reply.takes_questions()),
+        };
+        let open = ServedCall {
+            known,
+            wants_progress: call.wants_progress,
+            structured: structured_source(call, tool.map(|tool| &**tool)),
+            progress: CallProgress::default(),
             review: None,
             question: None,
         };
@@ -111,10 +113,10 @@ impl OpenCalls {
         self.cancel_where(|call| Arc::ptr_eq(&call.client, client));
     }
 
-    fn cancel_where(&self, is_canceled: impl Fn(&ServedCall) -> bool) {
+    fn cancel_where(&self, is_canceled: impl Fn(&ClientCall) -> bool) {
         let mut table = self.lock();
         let calls = table.calls.iter();
-        let canceled = calls.filter_map(|(turn, call)| is_canceled(call).then_some(*turn));
+        let canceled = calls.filter_map(|(turn, call)| is_canceled(&call.known).then_some(*turn));
         for turn in canceled.collect::<Vec<_>>() {
             table.calls.remove(&turn);
             table.send(TurnRequest::Cancel(turn));
@@ -130,21 +132,14 @@ impl OpenCalls {
     pub(crate) fn has_calls_of(&self, client: &Arc<ServedClient>) -> bool {
         let table = self.lock();
         let mut calls = table.calls.values();
-        calls.any(|call| Arc::ptr_eq(&call.client, client))
+        calls.any(|call| Arc::ptr_eq(&call.known.client, client))
     }
 
-    /// Returns the call of a turn, for a question about it. What a person has said already is returned once.
-    pub(crate) fn asked_call(&self, turn: usize) -> Option<AskedCall> {
+    /// Returns the call of a turn, for a question about it, and once what the person said when the client made it before.
+    pub(crate) fn asked_call(&self, turn: usize) -> Option<(ClientCall, Option<CallReview>)> {
         let mut table = self.lock();
         let call = table.calls.get_mut(&turn)?;
-        Some(AskedCall {
-            client: Arc::clone(&call.client),
-            id: call.id,
-            reply: Arc::clone(&call.reply),
-            client_name: call.client_name.clone(),
-            form: call.form,
-            review: call.review.take(),
-        })
+        Some((call.known.clone(), call.review.take()))
     }
 
     /// Answers the call of a turn with a question as soon as the call has ended.
@@ -152,7 +147,7 @@ impl OpenCalls {
         let mut table = self.lock();
         let CallTable { calls, reviews, .. } = &mut *table;
         if let Some(call) = calls.get_mut(&turn) {
-            let identity = call.client.identity.clone();
+            let identity = call.known.client.identity.clone();
             let state = reviews.add(identity, digest, Instant::now());
             call.question = state.map(|state| (question, state));
         }
@@ -163,13 +158,15 @@ impl OpenCalls {
         let Some(call) = self.lock().calls.remove(&turn) else {
             return false;
         };
+        let ClientCall {
+            client, id, reply, ..
+        } = call.known;
         let lines = if let Some((question, state)) = &call.question {
-            call.client.require_input(call.id, question, state)
+            client.require_input(id, question, state)
         } else {
-            let result = call_result(answer, call.structured);
-            call.client.answer_call(call.id, &result)
+            client.answer_call(id, &call_result(answer, call.structured))
         };
-        !lines.is_empty() && call.reply.send(lines)
+        !lines.is_empty() && reply.send(lines)
     }
 
     /// Returns whether the client of a call wants to know how far it is. Calls of agents aren't the client's own.
@@ -185,8 +182,8 @@ impl OpenCalls {
         let calls = table.calls.values_mut();
         let reports: Vec<_> = calls.filter_map(|call| call.advance(None)).collect();
         drop(table);
-        for report in reports {
-            report.send(None);
+        for (call, numbers) in reports {
+            call.report_progress(numbers, None);
         }
     }
 
@@ -204,8 +201,8 @@ impl OpenCalls {
         let open = table.calls.get_mut(&call.turn);
         let report = open.and_then(|open| open.advance(fraction));
         drop(table);
-        if let Some(report) = report {
-            report.send(message);
+        if let Some((call, numbers)) = report {
+            call.report_progress(numbers, message);
         }
     }
 
@@ -256,28 +253,18 @@ struct CallTable {
 
 /// A call without an answer.
 struct ServedCall {
-    client: Arc<ServedClient>,
-    id: ServedCallId,
-    reply: Arc<dyn ReplyChannel>,
+    known: ClientCall,
     wants_progress: bool,
     structured: StructuredSource,
     progress: CallProgress,
-    client_name: Option<String>,
-    /// How the person at the client can be asked, if at all.
-    form: Option<ElicitationForm>,
     /// What the person said when the client made this call before.
     review: Option<CallReview>,
     /// What the call is answered with instead of its result, and the state that comes back with the reply.
     question: Option<(Elicitation, String)>,
 }
 
-/// A message about how far a call is.
-struct ProgressReport {
-    client: Arc<ServedClient>,
-    id: ServedCallId,
-    reply: Arc<dyn ReplyChannel>,
-    numbers: (f64, Option<f64>),
-}
+/// How far a call is, and of how much, if that is known.
+type ProgressNumbers = (f64, Option<f64>);
 
 impl CallTable {
     pub(super) fn new(turns: mpsc::UnboundedSender<TurnRequest>) -> Self {
@@ -301,11 +288,11 @@ impl CallTable {
         if self.turns.is_none() {
             return Err(ending());
         }
-        let identity = &call.client.identity;
+        let identity = &call.known.client.identity;
         let most = identity.max_open_calls();
         let calls = self.calls.values();
         if calls
-            .filter(|open| open.client.identity == *identity)
+            .filter(|open| open.known.client.identity == *identity)
             .count()
             >= most
         {
@@ -335,20 +322,16 @@ impl CallTable {
 }
 
 impl ServedCall {
-    /// Returns the next message about how far the call is, if the client wants it and reads what it gets.
-    pub(super) fn advance(&mut self, fraction: Option<f64>) -> Option<ProgressReport> {
-        (self.wants_progress && !self.reply.is_full()).then(|| ProgressReport {
-            client: Arc::clone(&self.client),
-            id: self.id,
-            reply: Arc::clone(&self.reply),
-            numbers: self.progress.advance(fraction),
-        })
+    /// Returns how far the call is, if the client wants to know it and reads what it gets.
+    fn advance(&mut self, fraction: Option<f64>) -> Option<(ClientCall, ProgressNumbers)> {
+        let is_told = self.wants_progress && !self.known.reply.is_full();
+        is_told.then(|| (self.known.clone(), self.progress.advance(fraction)))
     }
 }
 
-impl ProgressReport {
-    pub(super) fn send(self, message: Option<&str>) {
-        let lines = self.client.report_progress(self.id, self.numbers, message);
+impl ClientCall {
+    fn report_progress(&self, numbers: ProgressNumbers, message: Option<&str>) {
+        let lines = self.client.report_progress(self.id, numbers, message);
         if !lines.is_empty() {
             self.reply.send(lines);
         }

@@ -2,22 +2,20 @@
 
 mod report;
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::args::values::ServersFormat;
 use crate::commands::servers::report::{
-    ChangeKind, LockChange, find_changes, render_changes, server_state, tool_names, tool_state,
+    ChangeKind, find_changes, render_changes, server_state, tool_hint, tool_names, tool_state,
 };
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit, stdout};
+use crate::output::{CommandError, Exit, replace_file, stdout, unwritten_file};
 use crate::session::{SurveyReply, survey_servers};
-use toolq_core::json::expect_json;
 use toolq_core::text::{escape, format_count, suggest_name};
 use toolq_core::tools_lock::ToolsLock;
 use toolq_core::types::{Effect, ServerConfig, ServerLock, ToolLock, ToolsConfig};
@@ -90,12 +88,9 @@ fn show_servers(
         ServersFormat::Json => render_json(&replies, &lock),
     };
     stdout::write_line(&text)?;
-    let is_fine = replies.iter().all(|reply| match &reply.result {
-        Err(_) => false,
-        Ok((now, _)) => {
-            let locked = lock.servers.get(&reply.server.name);
-            locked.is_none_or(|lock| find_changes(lock, now).is_empty())
-        }
+    let is_fine = replies.iter().all(|reply| {
+        let state = server_state(reply, lock.servers.get(&reply.server.name));
+        matches!(state, "locked" | "not locked")
     });
     Ok(if is_fine {
         Exit::Ok
@@ -167,7 +162,8 @@ fn lock_servers(
         let note = format!("{} is {state}", path.display());
         context.stderr.print_note(&note);
     } else {
-        write_lock(&path, &lock)?;
+        replace_file(&path, |file| file.write_all(lock.render().as_bytes()))
+            .map_err(|error| unwritten_file(&path, &error))?;
         context
             .stderr
             .print_note(&format!("wrote {}", path.display()));
@@ -262,24 +258,7 @@ fn describe_lock(name: &str, lock: &ServerLock) -> String {
     }
 }
 
-/// Replaces the file as a whole.
-fn write_lock(path: &Path, lock: &ToolsLock) -> Result<(), CommandError> {
-    let partial = path.with_extension("lock.new");
-    let written = fs::write(&partial, lock.render()).and_then(|()| fs::rename(&partial, path));
-    written.map_err(|error| {
-        CommandError::new(
-            Exit::Output,
-            format!("{} can't be written: {error}", path.display()),
-        )
-    })
-}
-
 // What `toolq servers --format json` prints.
-
-#[derive(Serialize)]
-struct ServersReport<'a> {
-    servers: Vec<ServerReport<'a>>,
-}
 
 /// A server. What isn't known of one that can't be asked is left out.
 #[derive(Serialize)]
@@ -312,49 +291,23 @@ struct ToolReport<'a> {
     effect: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
+    /// The parts that aren't as they were locked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<PartChange<'a>>,
-}
-
-/// A part of a tool that isn't as it was locked.
-#[derive(Serialize)]
-struct PartChange<'a> {
-    part: &'static str,
-    was: &'a str,
-    is: &'a str,
+    changes: Vec<Value>,
 }
 
 /// Renders all that is known of the servers and their tools.
 fn render_json(replies: &[SurveyReply], lock: &ToolsLock) -> String {
-    let changes: Vec<Vec<LockChange<'_>>> = replies
+    let servers: Vec<_> = replies
         .iter()
-        .map(
-            |reply| match (&reply.result, lock.servers.get(&reply.server.name)) {
-                (Ok((now, _)), Some(lock)) => find_changes(lock, now),
-                _ => Vec::new(),
-            },
-        )
+        .map(|reply| report_server(reply, lock.servers.get(&reply.server.name)))
         .collect();
-    let servers = replies.iter().zip(&changes).map(|(reply, changes)| {
-        report_server(reply, lock.servers.get(&reply.server.name), changes)
-    });
-    let report = ServersReport {
-        servers: servers.collect(),
-    };
-    expect_json(serde_json::to_string(&report))
+    json!({"servers": servers}).to_string()
 }
 
-fn report_server<'a>(
-    reply: &'a SurveyReply,
-    lock: Option<&'a ServerLock>,
-    changes: &'a [LockChange<'a>],
-) -> ServerReport<'a> {
-    let answer: Option<(&ServerAnnouncement, Duration)> = reply
-        .result
-        .as_ref()
-        .ok()
-        .map(|(now, time)| (&**now, *time));
-    let now = answer.map(|(now, _)| now);
+fn report_server<'a>(reply: &'a SurveyReply, lock: Option<&'a ServerLock>) -> ServerReport<'a> {
+    let answer = reply.result.as_ref().ok();
+    let now = answer.map(|(now, _)| &**now);
     ServerReport {
         server: &reply.server.name,
         state: server_state(reply, lock).replace(' ', "_"),
@@ -365,36 +318,30 @@ fn report_server<'a>(
         name: now.and_then(|now| now.name.as_deref()),
         version: now.and_then(|now| now.version.as_deref()),
         problems: now.map(|now| &*now.problems).unwrap_or_default(),
-        tools: now.map(|now| report_tools(lock, now, changes)),
+        tools: now.map(|now| report_tools(lock, now)),
     }
 }
 
 fn report_tools<'a>(
     lock: Option<&'a ServerLock>,
     now: &'a ServerAnnouncement,
-    changes: &'a [LockChange<'a>],
 ) -> Vec<ToolReport<'a>> {
+    let changes = lock.map(|lock| find_changes(lock, now)).unwrap_or_default();
     let report = |tool: &'a String| {
-        let tool_lock = lock.and_then(|lock| lock.tools.get(tool));
-        let hint = match now.tools.get(tool) {
-            Some(definition) => definition.hint(),
-            None => tool_lock.and_then(|lock| lock.hint),
-        };
         let change = changes.iter().find(|change| change.tool == tool);
         let parts = match change.map(|change| &change.kind) {
             Some(ChangeKind::Changed(parts)) => &**parts,
             _ => &[],
         };
-        let parts = parts.iter().map(|(part, was, is)| PartChange {
-            part: part.name(),
-            was,
-            is,
-        });
+        let parts = parts
+            .iter()
+            .map(|(part, was, is)| json!({"part": part.name(), "was": was, "is": is}));
+        let tool_lock = lock.and_then(|lock| lock.tools.get(tool));
         ToolReport {
             tool,
-            state: tool_state(tool, lock, changes).replace(' ', "_"),
+            state: tool_state(tool, lock, &changes).replace(' ', "_"),
             effect: tool_lock.map(|lock| lock.effect.name()),
-            hint: hint.map(Effect::name),
+            hint: tool_hint(tool, lock, now).map(Effect::name),
             changes: parts.collect(),
         }
     };

@@ -6,7 +6,7 @@ use crate::log_view::table::{left_aligned, render_rows, row_name};
 use crate::session::SurveyReply;
 use toolq_core::text::{escape, format_duration, truncate};
 use toolq_core::tools_lock::ToolsLock;
-use toolq_core::types::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift};
+use toolq_core::types::{DefinitionPart, Effect, ServerLock, ToolDefinition, ToolDrift};
 use toolq_engine::ServerAnnouncement;
 
 /// Renders the report, with a row per tool if `lists_tools`.
@@ -115,11 +115,8 @@ fn render_tools(
                 .to_owned()
         }),
         column("hint", &|name| {
-            let hint = match now.tools.get(name) {
-                Some(definition) => definition.hint(),
-                None => find_lock(name).and_then(|lock| lock.hint),
-            };
-            hint.map_or("-", |hint| hint.name()).to_owned()
+            let hint = tool_hint(name, lock, now);
+            hint.map_or("-", Effect::name).to_owned()
         }),
     ];
     render_rows(&columns, color)
@@ -132,6 +129,18 @@ pub(super) fn tool_names<'a>(
 ) -> BTreeSet<&'a String> {
     let locked = lock.into_iter().flat_map(|lock| lock.tools.keys());
     locked.chain(now.tools.keys()).collect()
+}
+
+/// Returns the effect that the server claims for a tool, or claimed for one that is gone.
+pub(super) fn tool_hint(
+    name: &str,
+    lock: Option<&ServerLock>,
+    now: &ServerAnnouncement,
+) -> Option<Effect> {
+    match now.tools.get(name) {
+        Some(definition) => definition.hint(),
+        None => lock?.tools.get(name)?.hint,
+    }
 }
 
 /// Returns the state of a tool relative to the lock of its server, in one or two words.
@@ -225,9 +234,9 @@ pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<St
             ChangeKind::Changed(parts) => {
                 for (part, old, new) in parts {
                     lines.push(format!("{tool} has another {}", part.name()));
-                    let excerpts = DifferenceExcerpts::new(old, new);
-                    lines.push(format!("  - {}", excerpts.old));
-                    lines.push(format!("  + {}", excerpts.new));
+                    let (old, new) = excerpt_difference(old, new);
+                    lines.push(format!("  - {old}"));
+                    lines.push(format!("  + {new}"));
                 }
             }
         }
@@ -235,35 +244,25 @@ pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<St
     lines
 }
 
-/// The beginning of what differs in two texts, with a few words before it.
-struct DifferenceExcerpts {
-    old: String,
-    new: String,
-}
-
-impl DifferenceExcerpts {
-    fn new(old: &str, new: &str) -> Self {
-        const CHARS_BEFORE: usize = 40;
-        let same = old
-            .chars()
-            .zip(new.chars())
-            .take_while(|(one, other)| one == other)
-            .count();
-        let skipped = if old.chars().count().max(new.chars().count()) > MAX_PART_CHARS {
-            same.saturating_sub(CHARS_BEFORE)
-        } else {
-            0
-        };
-        let cut = |text: &str| {
-            let rest: String = text.chars().skip(skipped).collect();
-            let before = if skipped > 0 { "…" } else { "" };
-            format!("{before}{}", truncate(&escape(&rest), MAX_PART_CHARS))
-        };
-        Self {
-            old: cut(old),
-            new: cut(new),
-        }
-    }
+/// Returns the beginning of what differs in two texts, with a few words before it.
+fn excerpt_difference(old: &str, new: &str) -> (String, String) {
+    const CHARS_BEFORE: usize = 40;
+    let same = old
+        .chars()
+        .zip(new.chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    let skipped = if old.chars().count().max(new.chars().count()) > MAX_PART_CHARS {
+        same.saturating_sub(CHARS_BEFORE)
+    } else {
+        0
+    };
+    let cut = |text: &str| {
+        let rest: String = text.chars().skip(skipped).collect();
+        let before = if skipped > 0 { "…" } else { "" };
+        format!("{before}{}", truncate(&escape(&rest), MAX_PART_CHARS))
+    };
+    (cut(old), cut(new))
 }
 
 #[cfg(test)]
@@ -273,15 +272,13 @@ mod tests {
     #[test]
     fn a_change_at_the_end_of_a_long_text_is_shown() {
         let long = "x".repeat(5_000);
-        let DifferenceExcerpts { old, new } =
-            DifferenceExcerpts::new(&long, &format!("{long} and sends it to evil.example"));
+        let (old, new) = excerpt_difference(&long, &format!("{long} and sends it to evil.example"));
         assert!(
             new.starts_with('…') && new.ends_with("evil.example"),
             "{new}"
         );
         assert_eq!(old.chars().count(), 41);
-        let short = DifferenceExcerpts::new("reads", "reads and pays");
-        assert_eq!(short.old, "reads");
-        assert_eq!(short.new, "reads and pays");
+        let (old, new) = excerpt_difference("reads", "reads and pays");
+        assert_eq!((&*old, &*new), ("reads", "reads and pays"));
     }
 }

@@ -65,11 +65,6 @@ impl ReplayReport for JsonReport {
         Ok(())
     }
 
-    /// Does nothing: an unreadable file is an error of the command, not a difference.
-    fn add_unreadable(&mut self, _: &str, _: &str) -> io::Result<()> {
-        Ok(())
-    }
-
     fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
         let ReplayTotals {
             files,

@@ -121,11 +121,6 @@ impl ReplayReport for TerminalReport {
         Ok(())
     }
 
-    /// Does nothing: the command prints an error.
-    fn add_unreadable(&mut self, _: &str, _: &str) -> io::Result<()> {
-        Ok(())
-    }
-
     fn finish(&mut self, _: &ReplayTotals) -> io::Result<()> {
         if self.omitted_count > 0 {
             let _ = writeln!(

@@ -21,7 +21,6 @@ use toolq_core::types::{
     Backing, BodyTemplate, CommandBacking, ServerConfig, ServerTransport, Template, Tool,
     ToolsConfig,
 };
-use toolq_engine::find_sandbox_gaps;
 
 pub(super) use programs::NeedsSurvey;
 
@@ -72,21 +71,19 @@ pub(super) fn survey_needs(
         });
         missing.collect()
     };
+    let report = |name: &str, missing| NeedsReport {
+        name: name.to_owned(),
+        missing: masked(missing),
+    };
     NeedsSurvey {
         machine: masked(find_missing_machine_parts(&surroundings)),
         tools: declared()
-            .map(|tool| NeedsReport {
-                name: tool.name.clone(),
-                missing: masked(survey_tool(tool, &surroundings, &book)),
-            })
+            .map(|tool| report(&tool.name, survey_tool(tool, &surroundings, &book)))
             .collect(),
         servers: tools
             .servers
             .iter()
-            .map(|server| NeedsReport {
-                name: server.name.clone(),
-                missing: masked(survey_server(server, &surroundings, &book)),
-            })
+            .map(|server| report(&server.name, survey_server(server, &surroundings, &book)))
             .collect(),
     }
 }
@@ -152,11 +149,7 @@ fn survey_command(
         command,
         surroundings.environment,
     ));
-    missing.extend(find_missing_places(
-        command,
-        surroundings,
-        &find_sandbox_gaps,
-    ));
+    missing.extend(find_missing_places(command, surroundings));
     missing
 }
 

@@ -10,10 +10,8 @@ use serde::Serialize;
 use crate::commands::check::machine::Surroundings;
 use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
-use toolq_core::types::{
-    CommandBacking, MissingProtection, Sandbox, SandboxEntry, SandboxNetwork, Template,
-};
-use toolq_engine::{find_interpreter, find_program};
+use toolq_core::types::{CommandBacking, MissingProtection, Sandbox, SandboxEntry, Template};
+use toolq_engine::{find_interpreter, find_program, find_sandbox_gaps};
 
 /// What a program is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,11 +193,10 @@ fn is_executable(path: &Path) -> bool {
 
 // Where commands run, and what they can reach in their sandboxes.
 
-/// Returns what the working directory and the sandbox of a command lack. `find_gaps` returns what the kernel can't do.
+/// Returns what the working directory and the sandbox of a command lack.
 pub(super) fn find_missing_places(
     command: &CommandBacking,
     surroundings: &Surroundings<'_>,
-    find_gaps: &dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
 ) -> Vec<MissingRequirement> {
     let mut missing = Vec::new();
     // The root isn't specific to this command.
@@ -212,30 +209,23 @@ pub(super) fn find_missing_places(
         missing.push(MissingRequirement::new(kind, shown, message, hint));
     }
     if let Some(sandbox) = &command.sandbox {
-        missing.extend(find_sandbox_gaps(sandbox, find_gaps));
+        let gaps = find_sandbox_gaps(&sandbox.network).into_iter();
+        missing.extend(gaps.map(|gap| missing_protection(gap, sandbox.missing)));
         missing.extend(find_missing_paths(sandbox, surroundings));
     }
     missing
 }
 
-fn find_sandbox_gaps(
-    sandbox: &Sandbox,
-    find_gaps: &dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
-) -> Vec<MissingRequirement> {
-    let gaps = find_gaps(&sandbox.network).into_iter();
-    let missing = gaps.map(|gap| {
-        let message = format!("this system can't confine {gap}");
-        let missing = |hint: &str| {
-            MissingRequirement::new(RequirementKind::Kernel, "sandbox", message.clone(), hint)
-        };
-        match sandbox.missing {
-            MissingProtection::Refuse => missing(
-                "calls don't start; `missing: warn` under `sandbox` starts them with what the system can do",
-            ),
-            MissingProtection::Warn => missing("calls start without that").into_optional(),
-        }
-    });
-    missing.collect()
+fn missing_protection(gap: &str, policy: MissingProtection) -> MissingRequirement {
+    let message = format!("this system can't confine {gap}");
+    let missing =
+        |hint: &str| MissingRequirement::new(RequirementKind::Kernel, "sandbox", message, hint);
+    match policy {
+        MissingProtection::Refuse => missing(
+            "calls don't start; `missing: warn` under `sandbox` starts them with what the system can do",
+        ),
+        MissingProtection::Warn => missing("calls start without that").into_optional(),
+    }
 }
 
 /// Returns the declared paths that don't exist. They allow nothing then.
@@ -372,19 +362,13 @@ mod tests {
 
     #[test]
     fn a_gap_is_optional_where_it_is_allowed() {
-        let gaps = |_: &SandboxNetwork| vec!["files", "signals"];
         for (policy, optional) in [
             (MissingProtection::Refuse, false),
             (MissingProtection::Warn, true),
         ] {
-            let sandbox = Sandbox {
-                missing: policy,
-                ..Sandbox::default()
-            };
-            let missing = find_sandbox_gaps(&sandbox, &gaps);
-            assert_eq!(missing.len(), 2);
-            assert!(missing.iter().all(|missing| missing.optional == optional));
-            assert_eq!(missing[0].message, "this system can't confine files");
+            let missing = missing_protection("files", policy);
+            assert_eq!(missing.optional, optional);
+            assert_eq!(missing.message, "this system can't confine files");
         }
     }
 }

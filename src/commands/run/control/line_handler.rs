@@ -21,7 +21,7 @@ use toolq_core::answer;
 use toolq_core::plan::{TurnPlan, render_plan_json};
 use toolq_core::text::escape;
 use toolq_core::transcript::{FollowedLine, LineFollower, Recording};
-use toolq_core::types::{AnswerForm, ApprovalDecision, Turn, TurnOrigin};
+use toolq_core::types::{AnswerForm, Turn, TurnOrigin};
 use toolq_engine::RunControl;
 
 /// Acts on lines.
@@ -116,14 +116,9 @@ impl<'a> LineHandler<'a> {
             HostMessage::Approve {
                 id,
                 question,
-                is_yes,
+                decision,
                 reason,
             } => {
-                let decision = if is_yes {
-                    ApprovalDecision::Yes
-                } else {
-                    ApprovalDecision::No
-                };
                 let decided = self.turns.decide(&id, question, decision, reason);
                 decided.map_err(about(id))
             }

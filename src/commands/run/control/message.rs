@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::run::control::tools_loading::ToolsProblem;
 use toolq_core::answer::DeclarationFormat;
+use toolq_core::types::ApprovalDecision;
 use toolq_engine::HostCall;
 
 /// The longest id, in bytes.
@@ -37,7 +38,7 @@ pub(super) enum HostMessage {
     Approve {
         id: LineId,
         question: u64,
-        is_yes: bool,
+        decision: ApprovalDecision,
         reason: Option<String>,
     },
     /// The result of a call that the host serves.
@@ -54,12 +55,20 @@ pub(super) enum HostMessage {
 }
 
 /// The result of a call that the host serves.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct HostCallResult {
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
     pub(super) tool_use_id: String,
     /// The number that the call came with. Without it, the oldest call with this id is meant.
+    #[serde(default)]
     pub(super) number: Option<u64>,
+    #[serde(default)]
     pub(super) content: Option<Box<RawValue>>,
+    #[serde(default)]
     pub(super) is_error: bool,
 }
 
@@ -120,32 +129,17 @@ struct ApproveLine {
     #[serde(rename = "tool_use_id")]
     _tool_use_id: Option<IgnoredAny>,
     question: u64,
-    decision: Decision,
+    #[serde(with = "Decision")]
+    decision: ApprovalDecision,
     #[serde(default)]
     reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "ApprovalDecision", rename_all = "lowercase")]
 enum Decision {
     Yes,
     No,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResultLine {
-    #[serde(rename = "type")]
-    _kind: IgnoredAny,
-    #[serde(rename = "id")]
-    _id: IgnoredAny,
-    tool_use_id: String,
-    #[serde(default)]
-    number: Option<u64>,
-    #[serde(default)]
-    content: Option<Box<RawValue>>,
-    #[serde(default)]
-    is_error: bool,
 }
 
 #[derive(Deserialize)]
@@ -231,20 +225,14 @@ impl HostMessage {
                 Self::Approve {
                     id,
                     question: approve.question,
-                    is_yes: matches!(approve.decision, Decision::Yes),
+                    decision: approve.decision,
                     reason: approve.reason,
                 }
             }
-            _ => {
-                let result: ResultLine = read(line)?;
-                let result = HostCallResult {
-                    tool_use_id: result.tool_use_id,
-                    number: result.number,
-                    content: result.content,
-                    is_error: result.is_error,
-                };
-                Self::Result { id, result }
-            }
+            _ => Self::Result {
+                id,
+                result: read(line)?,
+            },
         })
     }
 }

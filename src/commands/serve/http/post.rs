@@ -260,7 +260,7 @@ fn accepted_response() -> Response<HttpReplyBody> {
 }
 
 fn event_response(messages: PostMessages) -> Response<HttpReplyBody> {
-    let mut response = Response::new(messages.into_events());
+    let mut response = Response::new(Either::Right(messages));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -271,7 +271,7 @@ fn event_response(messages: PostMessages) -> Response<HttpReplyBody> {
 
 /// Waits for all messages. There are no messages for a call that its client has canceled.
 async fn whole_response(messages: PostMessages, is_batch: bool) -> Response<HttpReplyBody> {
-    let lines = messages.collect().await;
+    let lines = messages.into_lines().await;
     if lines.is_empty() {
         return accepted_response();
     }
@@ -300,7 +300,7 @@ fn batch_json(lines: &[u8]) -> Vec<u8> {
 const MAX_PENDING_MESSAGES: usize = 64;
 
 /// The body of a response: known as a whole, or a stream of events.
-pub(super) type HttpReplyBody = Either<Full<Bytes>, EventStream>;
+pub(super) type HttpReplyBody = Either<Full<Bytes>, PostMessages>;
 
 /// Where the messages of one POST go. The response ends when nothing can be sent there any more.
 struct PostReply {
@@ -309,8 +309,8 @@ struct PostReply {
     is_stream: bool,
 }
 
-/// The messages of one POST, for its response.
-struct PostMessages {
+/// The messages of one POST, for its response. As a body, it sends each as a server-sent event, as soon as it is there.
+pub(crate) struct PostMessages {
     lines: mpsc::UnboundedReceiver<Vec<u8>>,
     pending: Arc<AtomicUsize>,
     /// Ends the calls of the POST if the response is dropped before they are answered.
@@ -322,9 +322,6 @@ struct ClientLifeline {
     client: Arc<ServedClient>,
     calls: Arc<OpenCalls>,
 }
-
-/// Messages as server-sent events.
-pub(crate) struct EventStream(PostMessages);
 
 /// Returns where to send the messages of a POST, and where to read them. A response that isn't a stream has answers alone. If
 /// there is a `lifeline`, its client leaves when the messages are read no more.
@@ -377,18 +374,13 @@ impl ReplyChannel for PostReply {
 
 impl PostMessages {
     /// Waits for all messages, and returns each in a line.
-    pub(super) async fn collect(mut self) -> Vec<u8> {
+    async fn into_lines(mut self) -> Vec<u8> {
         let mut all = Vec::new();
         while let Some(lines) = self.lines.recv().await {
             self.pending.fetch_sub(1, SeqCst);
             all.extend(lines);
         }
         all
-    }
-
-    /// Returns a body that sends each message as soon as it is there.
-    fn into_events(self) -> HttpReplyBody {
-        Either::Right(EventStream(self))
     }
 }
 
@@ -398,7 +390,7 @@ impl Drop for ClientLifeline {
     }
 }
 
-impl Body for EventStream {
+impl Body for PostMessages {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -406,11 +398,10 @@ impl Body for EventStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let messages = &mut self.0;
-        let Some(lines) = ready!(messages.lines.poll_recv(context)) else {
+        let Some(lines) = ready!(self.lines.poll_recv(context)) else {
             return Poll::Ready(None);
         };
-        messages.pending.fetch_sub(1, SeqCst);
+        self.pending.fetch_sub(1, SeqCst);
         let mut events = Vec::with_capacity(lines.len() + 32);
         for line in lines.split(|byte| *byte == b'\n') {
             if !line.is_empty() {

@@ -1,8 +1,7 @@
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 use toolq_core::json::Input;
 use toolq_core::types::Effect;
@@ -42,12 +41,8 @@ fn host_call() -> HostCall {
 }
 
 fn result(text: &str) -> HostCallResult {
-    HostCallResult {
-        tool_use_id: "a".to_owned(),
-        number: None,
-        content: Some(RawValue::from_string(Value::from(text).to_string()).unwrap()),
-        is_error: false,
-    }
+    let line = json!({"type": "result", "id": "t", "tool_use_id": "a", "content": text});
+    serde_json::from_str(&line.to_string()).unwrap()
 }
 
 #[test]
