@@ -48,6 +48,10 @@ pub(crate) struct SessionRow {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionState {
     Finished,
+    /// It ended, but a call waits for an approval.
+    Waiting,
+    /// It ended before all calls could run.
+    Incomplete,
     /// Its process is still at work.
     Running,
     /// Its process is gone and didn't end it.
@@ -62,6 +66,8 @@ impl SessionState {
     fn label(self) -> &'static str {
         match self {
             Self::Finished => "finished",
+            Self::Waiting => "waiting",
+            Self::Incomplete => "incomplete",
             Self::Running => "running",
             Self::Killed => "killed",
             Self::InDoubt => "in doubt",

@@ -85,18 +85,22 @@ fn session_row(path: &Path, place: &RememberedIn, torn_copies: &[PathBuf]) -> Se
 
 fn session_state(path: &Path, place: &RememberedIn, timeline: &LogTimeline) -> SessionState {
     let last = timeline.runs.last();
-    let has_ended = last.is_some_and(|run| run.end.is_some());
+    let end = last.and_then(|run| run.end.as_ref());
     let is_running = || {
         let has_writer = open_log(path).is_ok_and(|log| log.has_writer());
         has_writer || last.is_some_and(|run| !run.session.process().has_exited())
     };
-    if !has_ended && is_running() {
+    if end.is_none() && is_running() {
         return SessionState::Running;
     }
     match calls_in_doubt(path, place) {
         Ok(calls) if !calls.is_empty() => SessionState::InDoubt,
-        Ok(_) if has_ended => SessionState::Finished,
-        Ok(_) => SessionState::Killed,
+        Ok(_) => match end.map(|end| end.exit_code) {
+            Some(3) => SessionState::Incomplete,
+            Some(6) => SessionState::Waiting,
+            Some(_) => SessionState::Finished,
+            None => SessionState::Killed,
+        },
         Err(_) => SessionState::Damaged,
     }
 }

@@ -13,7 +13,7 @@ use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReade
 /// Larger content in a separate file is mentioned, but not read.
 pub(super) const MAX_INLINE_BODY_BYTES: u64 = 1 << 20;
 
-/// Returns the named logs, or the latest session.
+/// Returns the named logs, or the one that `TOOLQ_LOG_FILE` names, or the latest session.
 pub(crate) fn select_logs(
     named: &LogFileArguments,
     context: &CommandContext,
@@ -21,6 +21,9 @@ pub(crate) fn select_logs(
     if !named.files.is_empty() {
         let files = named.files.iter();
         return Ok(files.map(|file| find_session(file, context)).collect());
+    }
+    if let Some(log) = context.environment.get_os("TOOLQ_LOG_FILE") {
+        return Ok(vec![log.into()]);
     }
     let latest = latest_session(context, Access::Read)?;
     if context.verbose {

@@ -38,7 +38,7 @@ Examples:
   toolq log export --format html -o page.html
                                       draw the calls of the latest session as a page
   toolq log verify session.jsonl      check that no line was changed
-  toolq log prune --older 30d         take what was said from sessions older than 30 days";
+  toolq log prune --older 30d         delete the contents of sessions older than 30 days";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
@@ -46,7 +46,7 @@ pub(crate) enum LogCommand {
     List(LogListArguments),
     /// Show the calls and their results, turn by turn
     Show(LogShowArguments),
-    /// Show runs, successes, failures, and durations of each tool, over all given logs
+    /// Show runs, successes, failures, and durations of each tool: of the latest session, or over all given logs
     Stats(LogStatsArguments),
     /// Show tokens, turns, and estimated cost (by `prices` in tools.yaml) of each agent, over all given logs
     Cost(LogCostArguments),
@@ -57,7 +57,7 @@ pub(crate) enum LogCommand {
     /// Record what became of a call in doubt
     #[command(after_help = RESOLVE_EXAMPLES)]
     Resolve(LogResolveArguments),
-    /// Take from old sessions in the default directory all but what says that their calls were done
+    /// Delete the contents of old sessions in the default directory, but keep which calls were done
     Prune(LogPruneArguments),
 }
 

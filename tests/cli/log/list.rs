@@ -95,6 +95,29 @@ fn each_session_says_how_it_stands() {
     assert!(rows["00000001"]["bytes"].as_u64() > Some(500));
 }
 
+#[test]
+fn a_session_whose_last_run_left_calls_open_says_why() {
+    let tools =
+        "tools: {deploy: {input_schema: {type: object}, approve: true, command: [echo, deployed]}}";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .stdin(model_response(&[("deploy", json!({}))]))
+        .run_shell(
+            r#"cat > in; "$TOOLQ" run -q in > out; test $? = 6
+            "$TOOLQ" run -q --new --max-calls 0 --approve all in > out; test $? = 3
+            "$TOOLQ" log list --format json
+            TOOLQ_LOG_FILE=own.jsonl "$TOOLQ" run -q --approve all in > out
+            TOOLQ_LOG_FILE=own.jsonl "$TOOLQ" log stats --format json"#,
+        )
+        .assert_exit(0);
+    let rows = ran.lines();
+    // Both may have begun in the same millisecond.
+    let mut states = [rows[0]["state"].as_str(), rows[1]["state"].as_str()];
+    states.sort_unstable();
+    assert_eq!(states, [Some("incomplete"), Some("waiting")]);
+    assert_eq!(rows[2]["tools"][0]["runs"], 1, "the log that is named");
+}
+
 /// A start that was never claimed did nothing, so only what the memory knows makes a session one in doubt.
 #[test]
 fn a_session_that_was_killed_in_a_write_is_in_doubt_until_that_is_settled() {

@@ -114,12 +114,7 @@ fn errors_have_line_and_column() {
             "has no `type`",
         ),
         // It is JSON, though no reader of JSON has such a number.
-        (
-            "1e400".to_owned(),
-            1,
-            1,
-            "a number isn't a model response",
-        ),
+        ("1e400".to_owned(), 1, 1, "a number isn't a model response"),
         (
             "{\"type\":\"tool_use\",\"type\":\"text\"}".to_owned(),
             1,
