@@ -312,6 +312,47 @@ fn the_shell_loop_answers_a_model() {
     assert_loop_works("sh");
 }
 
+/// Interrupts the loop after its tool has paid, and starts it again: it goes on with the same message, so nothing is paid twice.
+fn assert_loop_goes_on(language: &str) {
+    let Some(command) = loop_command(language) else {
+        return;
+    };
+    let api = ScriptedApi::new(&[
+        calls_response(&[("pay", json!({}))]),
+        ApiBehavior::Respond(400, "", json!({"type": "error"}).to_string()),
+        text_response("It is paid."),
+    ]);
+    let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        r#"toolq init -q --agent-loop {language} || exit
+        {command} "Pay the rent." && exit 8
+        {command} another && exit 9
+        {command} && cat book && test ! -e conversation.json"#
+    );
+    let pay =
+        "{input_schema: {type: object}, effect: write, command: [sh, -c, 'echo paid >> book']}";
+    let ran = CliSandbox::new()
+        .tools(&format!("tools: {{pay: {pay}}}"))
+        .env("PATH", &format!("{}:{path}", bin.display()))
+        .env("ANTHROPIC_BASE_URL", &api.url)
+        .env("ANTHROPIC_API_KEY", "c4n4ry-key")
+        .run_shell(&script);
+    assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
+    assert_eq!(ran.stdout, "It is paid.\npaid\n", "{language}");
+    let refused = "interrupted conversation";
+    assert!(ran.stderr.contains(refused), "{}", ran.stderr);
+    let requests = api.requests().len();
+    assert_eq!(requests, 3, "{language}: the message isn't asked for again");
+}
+
+#[test]
+fn an_interrupted_loop_goes_on() {
+    for language in ["sh", "python", "typescript"] {
+        assert_loop_goes_on(language);
+    }
+}
+
 #[test]
 fn the_python_loop_answers_a_model() {
     assert_loop_works("python");

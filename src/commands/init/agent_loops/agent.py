@@ -2,6 +2,9 @@
 """An agent: a model calls the tools in tools.yaml until it has an answer. Needs toolq on the PATH, and no packages.
 
     ANTHROPIC_API_KEY=… python3 agent.py 'Which files are here?'
+
+What the model asked for is in conversation.json before it runs. After a crash, `python3 agent.py` goes on with it, and what has run doesn't
+run again.
 """
 
 import json
@@ -20,6 +23,7 @@ HEADERS = {
     "content-type": "application/json",
 }
 MAX_TURNS = 50
+STATE = "conversation.json"
 
 
 def ask(messages, tools):
@@ -42,16 +46,35 @@ def ask(messages, tools):
             sys.exit(f"{URL} answered with something that isn't JSON: did a proxy answer?")
 
 
+def save(messages, response):
+    with open(STATE + ".new", "w") as file:
+        json.dump({"messages": messages, "response": response}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(STATE + ".new", STATE)
+
+
+def begin(tools):
+    """Returns the conversation and the response that is to be answered: of the task, or those of an interrupted one."""
+    task = " ".join(sys.argv[1:])
+    if not os.path.exists(STATE):
+        messages = [{"role": "user", "content": task or sys.exit(f"usage: {sys.argv[0]} TASK")}]
+        return messages, ask(messages, tools)
+    if task:
+        sys.exit(f"{STATE} has an interrupted conversation: go on with it by {sys.argv[0]} without a task, or remove it")
+    with open(STATE) as file:
+        state = json.load(file)
+    return state["messages"], state["response"]
+
+
 def main():
-    if not sys.argv[1:]:
-        sys.exit(f"usage: {sys.argv[0]} TASK")
     tools = json.loads(subprocess.check_output(["toolq", "tools"]))
-    messages = [{"role": "user", "content": " ".join(sys.argv[1:])}]
-    response = ask(messages, tools)
+    messages, response = begin(tools)
     # One process answers all turns: a message in, the message with its results out, each on a line.
     command = ["toolq", "run", "--follow", "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
         for _ in range(MAX_TURNS):
+            save(messages, response)
             # With its id, which tells it from one of another day that asks for the same.
             print(json.dumps(response), file=toolq.stdin, flush=True)
             line = toolq.stdout.readline()
@@ -65,6 +88,7 @@ def main():
         else:
             sys.exit(f"there is no answer after {MAX_TURNS} turns")
         toolq.stdin.close()
+    os.remove(STATE)
     print("\n".join(block["text"] for block in response["content"] if block["type"] == "text"))
 
 

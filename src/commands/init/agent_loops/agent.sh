@@ -1,19 +1,28 @@
 #!/bin/sh
 # An agent: a model calls the tools in tools.yaml until it has an answer. Needs curl, jq, and toolq on the PATH.
 #   ANTHROPIC_API_KEY=… sh agent.sh 'Which files are here?'
+# What the model asked for is in conversation.json before it runs. After a crash, `sh agent.sh` goes on with it, and what has run doesn't run
+# again.
 set -eu
-[ $# -gt 0 ] || { echo "usage: sh $0 TASK" >&2; exit 2; }
+[ $# -gt 0 ] || [ -e conversation.json ] || { echo "usage: sh $0 TASK" >&2; exit 2; }
 : "${ANTHROPIC_API_KEY:?set it to a key for the API}"
 url=${ANTHROPIC_BASE_URL:-https://api.anthropic.com}/v1/messages
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 toolq tools > "$dir/tools.json"
-jq -n --arg task "$*" '[{role: "user", content: $task}]' > "$dir/messages.json"
-turn=0
-while :; do
-    turn=$((turn + 1))
-    [ "$turn" -le 50 ] || { echo 'there is no answer after 50 turns' >&2; exit 1; }
+if [ ! -e conversation.json ]; then
+    jq -n --arg task "$*" '[{role: "user", content: $task}]' > "$dir/messages.json"
+elif [ $# = 0 ]; then
+    jq .messages conversation.json > "$dir/messages.json"
+    jq .response conversation.json > "$dir/response.json"
+else
+    echo "conversation.json has an interrupted conversation: go on with it by sh $0 without a task, or remove it" >&2
+    exit 2
+fi
+
+# Sends the conversation, and keeps the model's response.
+ask() {
     jq -n --arg model "${ANTHROPIC_MODEL:-claude-sonnet-5-5}" --slurpfile tools "$dir/tools.json" --slurpfile messages "$dir/messages.json" \
         '{model: $model, max_tokens: 4096, tools: $tools[0], messages: $messages[0]}' > "$dir/request.json"
     for pause in 2 4 8 ''; do  # seconds before a busy API is asked again
@@ -27,14 +36,27 @@ while :; do
         after=$(sed -n 's/^[Rr]etry-[Aa]fter: *\([0-9][0-9]*\).*/\1/p' "$dir/headers")
         sleep "${after:-$pause}"
     done
+}
+
+turn=0
+while :; do
+    turn=$((turn + 1))
+    [ "$turn" -le 50 ] || { echo 'there is no answer after 50 turns' >&2; exit 1; }
+    [ "$turn" = 1 ] && [ -e "$dir/response.json" ] || ask
+    jq -n --slurpfile messages "$dir/messages.json" --slurpfile response "$dir/response.json" \
+        '{messages: $messages[0], response: $response[0]}' > conversation.json.new
+    mv conversation.json.new conversation.json
     status=0
     toolq run -q "$dir/response.json" > "$dir/results.json" || status=$?
     case $status in
-        0 | 3 | 6) ;;          # every call has a result; 3 and 6: one of them needs a person
+        0) ;;
         5) break ;;            # there are no more calls
+        6) echo "a call waits for an approval: see 'toolq approvals', then go on by sh $0" >&2; exit 6 ;;
+        3) echo "not every call could run: see 'toolq log show', then go on by sh $0" >&2; exit 3 ;;
         *) exit "$status" ;;
     esac
     jq -s '.[0] + [.[1] | {role, content}] + [.[2]]' "$dir/messages.json" "$dir/response.json" "$dir/results.json" > "$dir/next.json"
     mv "$dir/next.json" "$dir/messages.json"
 done
+rm conversation.json
 jq -r '.content[] | select(.type == "text").text' "$dir/response.json"

@@ -1,13 +1,18 @@
 // An agent: a model calls the tools in tools.yaml until it has an answer. Needs toolq on the PATH, and no packages.
 //   ANTHROPIC_API_KEY=… npx tsx agent.ts 'Which files are here?'       (Node 22.18 and later: node agent.ts)
+// What the model asked for is in conversation.json before it runs. After a crash, `npx tsx agent.ts` goes on with it, and what has run
+// doesn't run again.
 import { execFileSync, spawn } from "node:child_process";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const MAX_TURNS = 50;
+const STATE = "conversation.json";
 
 type Block = { type: string; text?: string };
 type Message = { role: "user" | "assistant"; content: string | Block[] };
+type Conversation = { messages: Message[]; response: ModelResponse };
 type ModelResponse = { id: string; role: "assistant"; content: Block[] };
 
 if (!process.env.ANTHROPIC_API_KEY) {
@@ -43,19 +48,33 @@ async function ask(messages: Message[], tools: unknown): Promise<ModelResponse> 
 }
 
 const tools: unknown = JSON.parse(execFileSync("toolq", ["tools"], { encoding: "utf8" }));
-if (process.argv.length < 3) {
-  console.error(`usage: ${process.argv[1]} TASK`);
-  process.exit(2);
+
+function save(conversation: Conversation): void {
+  writeFileSync(`${STATE}.new`, JSON.stringify(conversation), { flush: true });
+  renameSync(`${STATE}.new`, STATE);
 }
-const messages: Message[] = [{ role: "user", content: process.argv.slice(2).join(" ") }];
+
+/** Returns the conversation with the response that is to be answered: of the task, or of an interrupted one. */
+async function begin(): Promise<Conversation> {
+  const task = process.argv.slice(2).join(" ");
+  if (existsSync(STATE)) {
+    if (task) throw new Error(`${STATE} has an interrupted conversation: go on with it without a task, or remove it`);
+    return JSON.parse(readFileSync(STATE, "utf8")) as Conversation;
+  }
+  if (!task) throw new Error(`usage: ${process.argv[1]} TASK`);
+  const messages: Message[] = [{ role: "user", content: task }];
+  return { messages, response: await ask(messages, tools) };
+}
 
 async function main(): Promise<void> {
-  let response = await ask(messages, tools);
+  const { messages, ...begun } = await begin();
+  let { response } = begun;
   // One process answers all turns: a message in, the message with its results out, each on a line.
   const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
   for (let turn = 1; ; turn++) {
     if (turn > MAX_TURNS) throw new Error(`there is no answer after ${MAX_TURNS} turns`);
+    save({ messages, response });
     // With its id, which tells it from one of another day that asks for the same.
     toolq.stdin.write(`${JSON.stringify(response)}\n`);
     const line = await lines.next();
@@ -67,6 +86,7 @@ async function main(): Promise<void> {
     response = await ask(messages, tools);
   }
   toolq.stdin.end();
+  rmSync(STATE);
   console.log(response.content.map((block) => block.text ?? "").join("\n"));
 }
 
