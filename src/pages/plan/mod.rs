@@ -198,7 +198,7 @@ fn legend(states: &[PlannedState], some_lack_estimates: bool) -> Markup {
     html! {
         p.legend { @for one in states { (state(one)) } }
         p.legend {
-            (bar("planned", "run", "estimated time"))
+            (bar("planned", "run", "time by `estimate` in tools.yaml"))
             @if may_need_approval { (bar("approval", "run", "the same, once it is approved")) }
             @if some_lack_estimates { (bar("", "never", "starts here, no estimate")) }
         }

@@ -253,7 +253,7 @@ impl TurnPlan<'_> {
     pub fn duration_line(&self, mask: &Mask) -> String {
         let unknown = self.estimate.unestimated_calls;
         if unknown == self.planned_calls().count() {
-            return "duration unknown: no call has an estimate".to_owned();
+            return "duration unknown: no tool has an `estimate`".to_owned();
         }
         let totals = format_estimate_totals(&self.estimate);
         if unknown == 0 {

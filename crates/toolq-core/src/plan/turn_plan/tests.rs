@@ -296,7 +296,7 @@ fn plan_text_has_no_bars_without_estimates() {
         0  date  changes
            no backing
 
-    duration unknown: no call has an estimate
+    duration unknown: no tool has an `estimate`
     ");
 }
 
