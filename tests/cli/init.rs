@@ -210,7 +210,7 @@ fn files_that_exist_are_kept() {
 }
 
 #[test]
-fn an_import_shows_where_effect_paths_and_timeout_go() {
+fn an_import_suggests_effect_paths_timeout_and_once() {
     let schema = json!({"type": "object", "properties": {"file_path": {"type": "string"}}});
     let request = json!({"tools": [
         {"name": "read_file", "input_schema": schema},
@@ -221,15 +221,21 @@ fn an_import_shows_where_effect_paths_and_timeout_go() {
         .run(&["init", "--from", "request.json"])
         .assert_exit(0);
     let tools = ran.file("tools.yaml").unwrap();
-    for line in ["# effect: read", "# paths: [NAME]", "# timeout: 30s"] {
-        assert!(tools.contains(&format!("\n    {line} ")), "{tools}");
+    for line in [
+        "effect: read",
+        "paths: [NAME]",
+        "timeout: 5m",
+        "once: [NAME]",
+    ] {
+        assert_eq!(
+            tools.matches(&format!("\n#   {line} ")).count(),
+            1,
+            "{tools}"
+        );
     }
-    // What is suggested can be used as it is.
-    let accepted = tools
-        .replace("    effect: write\n", "")
-        .replace("    # effect: read", "    effect: read")
-        .replacen("    # paths: [NAME]", "    paths: [file_path]", 1)
-        .replace("    # timeout:", "    timeout:");
+    // What is suggested can be used as it is. A tool that reads has nothing to do once.
+    let settings = "    effect: read\n    timeout: 5m\n    paths: [file_path]\n";
+    let accepted = tools.replacen("    effect: write\n", settings, 1);
     let ran = CliSandbox::new().tools(&accepted).run(&["check"]);
     assert_eq!(ran.code, 0, "{}\n{accepted}", ran.stderr);
 }

@@ -11,24 +11,19 @@ use crate::client_config::ClientConfig;
 use crate::tools_file::include::ExactJson;
 use crate::transcript::ToolDeclaration;
 
+/// Says what declarations for a model never contain.
 const TOOLS_HEADER: &str = "\
 version: 1
 
+# Each tool needs what runs it. Without that, its calls can be planned but not run.
+#   command: [./program]   # reads the input as JSON from stdin, or takes it in its arguments as {name}; or a request (http:)
+# And, where it fits (`toolq check` says which inputs look like paths):
+#   effect: read           # it changes nothing: it may run beside others and be repeated
+#   paths: [NAME]          # inputs that are local paths: they must stay inside `root`
+#   timeout: 5m            # the default is 30s
+#   once: [NAME]           # inputs for whose values it runs once, whatever the id of the call
+
 tools:
-";
-
-/// For a tool that nothing is known of but that it may write.
-const EFFECT_COMMENT: &str = "    # effect: read         # instead, if it changes nothing: it may run beside others and be repeated\n";
-
-/// What else many tools need. `check` says which inputs look like paths.
-const SETTINGS_COMMENT: &str =
-    "    # paths: [NAME]        # inputs that are local paths: they must stay inside `root`
-    # timeout: 30s         # the default
-";
-
-/// Placeholder for the backing, which declarations for a model never contain.
-const BACKING_COMMENT: &str = "    # What runs the tool: a program, or an HTTP request (`http:`). Without one, calls can be planned but not run.
-    # command: [./program]   # reads the input as JSON from stdin, or takes it in its arguments as {name}
 ";
 
 #[derive(Serialize)]
@@ -71,11 +66,6 @@ fn write_tool(text: &mut String, tool: &ToolDeclaration) {
     let yaml = serde_saphyr::to_string_with_options(&file, options).unwrap_or_default();
     // The line `tools:` is in the header.
     text.push_str(yaml.split_once('\n').map_or("", |(_, rest)| rest));
-    if effect == "write" {
-        text.push_str(EFFECT_COMMENT);
-    }
-    text.push_str(SETTINGS_COMMENT);
-    text.push_str(BACKING_COMMENT);
 }
 
 const SERVERS_HEADER: &str = "\
