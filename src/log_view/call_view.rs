@@ -221,7 +221,12 @@ pub(crate) fn approval_label(approval: &ApprovalRecord<'_>) -> String {
     } else {
         "denied"
     };
-    let mut label = format!("{decision} by {}", approval.by);
+    let by = match &*approval.by {
+        "all" | "named" => "`--approve`",
+        "approvals" => "`toolq approvals`",
+        by => by,
+    };
+    let mut label = format!("{decision} by {by}");
     if let Some(plan) = &approval.plan {
         let _ = write!(label, " {plan}");
     }
@@ -307,13 +312,16 @@ fn summary_of(end: &CallEndRecord<'_>, kind: OutcomeKind) -> String {
         end.http_status.map(|status| format!("HTTP {status}")),
     ];
     let causes: Vec<String> = causes.into_iter().flatten().collect();
-    escape(&kind.with_cause(&causes.join(", "))).into_owned()
+    let summary = escape(&kind.with_cause(&causes.join(", "))).into_owned();
+    match end.memory {
+        Some(_) => format!("{summary}, from memory"),
+        None => summary,
+    }
 }
 
 /// Returns how it ended, then how long it took and how much it wrote.
 fn end_parts(end: &CallEndRecord<'_>, kind: OutcomeKind) -> Vec<String> {
     let mut parts = vec![summary_of(end, kind)];
-    parts.extend(end.memory.as_ref().map(|_| "from memory".to_owned()));
     if end.attempts > 0 {
         parts.push(format_duration(Duration::from_millis(end.duration_ms)));
     }

@@ -179,14 +179,14 @@ pub(crate) fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
     (!parts.is_empty()).then(|| escape(&parts.join(", ")).into())
 }
 
-/// Returns an exit code with what it says of a run: `exit 6, waits for an approval`.
+/// Returns an exit code with what it says of a run: `exit 6 (waits for an approval)`.
 pub(crate) fn exit_label(code: u8) -> String {
     let meaning = match code {
-        1 => ", a result is an error",
-        2 => ", the input is wrong",
-        3 => ", incomplete",
-        6 => ", waits for an approval",
-        129.. => ", stopped by a signal",
+        1 => " (a result is an error)",
+        2 => " (the input is wrong)",
+        3 => " (incomplete)",
+        6 => " (waits for an approval)",
+        129.. => " (stopped by a signal)",
         _ => "",
     };
     format!("exit {code}{meaning}")

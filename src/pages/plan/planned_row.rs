@@ -75,9 +75,9 @@ impl PlannedState {
 
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::Reads => "reads",
-            Self::Repeatable => "repeatable",
-            Self::Changes => "changes",
+            Self::Reads => Effect::Read.verb(),
+            Self::Repeatable => Effect::Idempotent.verb(),
+            Self::Changes => Effect::Write.verb(),
             Self::NeedsApproval => "needs approval",
             Self::Rejected => OutcomeKind::Rejected.label(),
             Self::Skipped => OutcomeKind::Skipped.label(),

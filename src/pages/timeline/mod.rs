@@ -173,7 +173,7 @@ fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
                 (bar(class, rect, meaning))
             }
             @if any(&|call| call.effect == Some(Effect::Write)) {
-                span { span.effect { (effect_label(Effect::Write)) } " changes something, and runs once" }
+                span { span.effect { (Effect::Write.verb()) } " changes something, and runs once" }
             }
             span { "the calls of a batch may run at the same time" }
             @if !shares_axis { span { "the bars of each turn begin when it does" } }
@@ -268,18 +268,9 @@ fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let turn = call.turn + usize::from(call.parent.is_some());
     let place = format!("{agent}turn {turn}, position {}{batch}", call.position);
     let safety = call.safety.clone();
-    let effect = call.effect.map(|effect| effect_label(effect).to_owned());
+    let effect = call.effect.map(|effect| effect.verb().to_owned());
     let parts = [Some(call.tool_use_id.clone()), Some(place), effect, safety];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
-/// Says what a call that started may do, in the words of a plan.
-fn effect_label(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Read => "reads",
-        Effect::Idempotent => "repeatable",
-        Effect::Write => "changes",
-    }
 }
 
 /// Returns how it ended, how long that took, and where the log says so.
@@ -332,7 +323,7 @@ fn call_row(
                 span.state { (state_mark(call.outcome)) " " (visible_text(summary)) (attempts) }
                 span.name { (visible_text(&call.tool_name)) }
                 span.input {
-                    @if call.effect == Some(Effect::Write) { span.effect { (effect_label(Effect::Write)) } " " }
+                    @if call.effect == Some(Effect::Write) { span.effect { (Effect::Write.verb()) } " " }
                     (input_beginning(&call.input))
                 }
                 span.took { (took.unwrap_or_default()) }

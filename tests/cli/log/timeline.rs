@@ -45,6 +45,45 @@ fn an_approval_is_named_as_in_log_show() {
     );
 }
 
+/// The page says what waits, what comes from memory, and which calls that ran could change something, in the words of `log show`.
+#[test]
+fn runs_that_wait_for_an_approval_say_so() {
+    let tools = r"tools:
+  look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
+  note: {input_schema: {type: object}, command: [echo, noted]}
+  pay: {input_schema: {type: object}, approve: true, command: [echo, paid]}";
+    let calls = ["look", "note", "pay"].map(|name| (name, json!({})));
+    let sandbox = CliSandbox::new()
+        .tools(tools)
+        .file("calls.json", model_response(&calls));
+    let script = r#"
+        export TOOLQ_LOG_FILE=log.jsonl
+        "$TOOLQ" run -q calls.json > out; test $? = 6 || exit 9
+        "$TOOLQ" approvals -q --log log.jsonl approve toolu_2
+        "$TOOLQ" run -q calls.json > out
+        "$TOOLQ" log show > shown && "$TOOLQ" log export --format html"#;
+    let ran = sandbox.run_shell(script).assert_exit(0);
+    let (page, shown) = (ran.stdout.clone(), ran.file("shown").unwrap());
+    let words = [
+        "exit 6 (waits for an approval) after ",
+        "ok, from memory",
+        "approved by `toolq approvals`",
+    ];
+    for text in words {
+        assert!(
+            page.contains(text) && shown.contains(text),
+            "{text}: {shown}"
+        );
+    }
+    let marks = page
+        .matches(r#"<span class="effect">changes</span>"#)
+        .count();
+    assert_eq!(
+        marks, 3,
+        "in the legend, and for `note` and `pay`, which ran once each"
+    );
+}
+
 #[test]
 fn hostile_text_stays_text() {
     let mut log = LogBuilder::new();

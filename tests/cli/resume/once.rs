@@ -97,6 +97,22 @@ fn a_result_stops_counting() {
     assert_eq!(sandbox.effects(), ["refund 1", "refund 1"]);
 }
 
+/// Such a call waits for an approval of its own, which somebody can find.
+#[test]
+fn what_counts_no_more_is_asked_about_again() {
+    let sandbox = sandbox("{key: [order], for: 1ms}\n    approve: true");
+    refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(6);
+    sandbox
+        .run_toolq(&["approvals", "approve", "a"])
+        .assert_exit(0);
+    refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    refund(&sandbox, "b", r#"{"order":1}"#).assert_exit(6);
+    let waiting = sandbox.run_toolq(&["approvals"]).assert_exit(0).stdout;
+    assert!(waiting.contains("refund b"), "{waiting}");
+    assert_eq!(sandbox.effects(), ["refund 1"]);
+}
+
 #[test]
 fn the_values_have_to_be_there() {
     let check = |once: &str| {
