@@ -352,6 +352,36 @@ fn assert_loop_goes_on(language: &str) {
     assert_eq!(requests, 3, "{language}: the message isn't asked for again");
 }
 
+/// A call that waits for an approval stops the loop in a shell. Once it is approved, the loop goes on with it.
+#[test]
+fn the_shell_loop_waits_for_an_approval() {
+    let Some(command) = loop_command("sh") else {
+        return;
+    };
+    let pay = calls_response(&[("pay", json!({}))]);
+    let api = ScriptedApi::new(&[pay, text_response("It is paid.")]);
+    let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        r#"toolq init -q --agent-loop sh && {command} "Pay the rent."; test $? = 6 || exit 9
+        test ! -e book && toolq approvals -q approve "$(toolq approvals --format json | jq -r '.[0].id')" && {command} && cat book"#
+    );
+    let ran = CliSandbox::new()
+        .tools("tools: {pay: {input_schema: {type: object}, approve: true, command: [sh, -c, 'echo paid >> book']}}")
+        .env("PATH", &format!("{}:{path}", bin.display()))
+        .env("ANTHROPIC_BASE_URL", &api.url)
+        .env("ANTHROPIC_API_KEY", "c4n4ry-key")
+        .run_shell(&script);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout, "It is paid.\npaid\n");
+    assert!(
+        ran.stderr.contains("waits for an approval"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(api.requests().len(), 2);
+}
+
 #[test]
 fn an_interrupted_loop_goes_on() {
     for language in ["sh", "python", "typescript"] {

@@ -210,7 +210,7 @@ async fn messages_of_one_toolq_share_a_log() {
     }
     toolq.close().unwrap();
     let verify = || toolq_log::verify_log(&log, std::fs::File::open(&log).unwrap());
-    // What other tests start just now may have inherited the log, until it is a program of its own.
+    // A process that another test is starting has inherited the log, until it executes its program.
     while matches!(verify(), Err(toolq_log::LogError::InUse(_))) {
         std::thread::yield_now();
     }

@@ -3,8 +3,8 @@
 
     ANTHROPIC_API_KEY=… python3 agent.py 'Which files are here?'
 
-What the model asked for is in conversation.json before it runs. After a crash, `python3 agent.py` goes on with it, and what has run doesn't
-run again.
+Each message of the model is saved to conversation.json before its calls run. After a crash, `python3 agent.py` without a task continues
+from there, and no write runs twice.
 """
 
 import json
@@ -55,13 +55,13 @@ def save(messages, response):
 
 
 def begin(tools):
-    """Returns the conversation and the response that is to be answered: of the task, or those of an interrupted one."""
+    """Returns the conversation so far, and the response whose calls come next: a new one, or one that was interrupted."""
     task = " ".join(sys.argv[1:])
     if not os.path.exists(STATE):
         messages = [{"role": "user", "content": task or sys.exit(f"usage: {sys.argv[0]} TASK")}]
         return messages, ask(messages, tools)
     if task:
-        sys.exit(f"{STATE} has an interrupted conversation: go on with it by {sys.argv[0]} without a task, or remove it")
+        sys.exit(f"{STATE} holds an interrupted conversation: run {sys.argv[0]} without a task to continue it, or remove the file")
     with open(STATE) as file:
         state = json.load(file)
     return state["messages"], state["response"]

@@ -1,8 +1,8 @@
 #!/bin/sh
 # An agent: a model calls the tools in tools.yaml until it has an answer. Needs curl, jq, and toolq on the PATH.
 #   ANTHROPIC_API_KEY=… sh agent.sh 'Which files are here?'
-# What the model asked for is in conversation.json before it runs. After a crash, `sh agent.sh` goes on with it, and what has run doesn't run
-# again.
+# Each message of the model is saved to conversation.json before its calls run. After a crash, `sh agent.sh` without a task continues from
+# there, and no write runs twice.
 set -eu
 [ $# -gt 0 ] || [ -e conversation.json ] || { echo "usage: sh $0 TASK" >&2; exit 2; }
 : "${ANTHROPIC_API_KEY:?set it to a key for the API}"
@@ -17,7 +17,7 @@ elif [ $# = 0 ]; then
     jq .messages conversation.json > "$dir/messages.json"
     jq .response conversation.json > "$dir/response.json"
 else
-    echo "conversation.json has an interrupted conversation: go on with it by sh $0 without a task, or remove it" >&2
+    echo "conversation.json holds an interrupted conversation: run 'sh $0' without a task to continue it, or remove the file" >&2
     exit 2
 fi
 
@@ -51,8 +51,8 @@ while :; do
     case $status in
         0) ;;
         5) break ;;            # there are no more calls
-        6) echo "a call waits for an approval: see 'toolq approvals', then go on by sh $0" >&2; exit 6 ;;
-        3) echo "not every call could run: see 'toolq log show', then go on by sh $0" >&2; exit 3 ;;
+        6) echo "a call waits for an approval: see 'toolq approvals', then run 'sh $0' again" >&2; exit 6 ;;
+        3) echo "not every call could run: see 'toolq log show', then run 'sh $0' again" >&2; exit 3 ;;
         *) exit "$status" ;;
     esac
     jq -s '.[0] + [.[1] | {role, content}] + [.[2]]' "$dir/messages.json" "$dir/response.json" "$dir/results.json" > "$dir/next.json"

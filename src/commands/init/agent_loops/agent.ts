@@ -1,7 +1,7 @@
 // An agent: a model calls the tools in tools.yaml until it has an answer. Needs toolq on the PATH, and no packages.
 //   ANTHROPIC_API_KEY=… npx tsx agent.ts 'Which files are here?'       (Node 22.18 and later: node agent.ts)
-// What the model asked for is in conversation.json before it runs. After a crash, `npx tsx agent.ts` goes on with it, and what has run
-// doesn't run again.
+// Each message of the model is saved to conversation.json before its calls run. After a crash, `npx tsx agent.ts` without a task continues
+// from there, and no write runs twice.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -54,11 +54,11 @@ function save(conversation: Conversation): void {
   renameSync(`${STATE}.new`, STATE);
 }
 
-/** Returns the conversation with the response that is to be answered: of the task, or of an interrupted one. */
+/** Returns the conversation so far, and the response whose calls come next: a new one, or one that was interrupted. */
 async function begin(): Promise<Conversation> {
   const task = process.argv.slice(2).join(" ");
   if (existsSync(STATE)) {
-    if (task) throw new Error(`${STATE} has an interrupted conversation: go on with it without a task, or remove it`);
+    if (task) throw new Error(`${STATE} holds an interrupted conversation: run this without a task to continue it, or remove the file`);
     return JSON.parse(readFileSync(STATE, "utf8")) as Conversation;
   }
   if (!task) throw new Error(`usage: ${process.argv[1]} TASK`);
@@ -67,8 +67,9 @@ async function begin(): Promise<Conversation> {
 }
 
 async function main(): Promise<void> {
-  const { messages, ...begun } = await begin();
-  let { response } = begun;
+  const begun = await begin();
+  const messages = begun.messages;
+  let response = begun.response;
   // One process answers all turns: a message in, the message with its results out, each on a line.
   const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
