@@ -28,9 +28,12 @@ pub fn toolq_run(bench: &BenchContext, jobs: usize, input: &Path) -> BenchProgra
         .log(log)
 }
 
-/// Returns `toolq plan --format json`.
+/// Returns `toolq plan --format json`, with an empty memory instead of that of whoever runs the benchmark.
 pub fn toolq_plan(input: &Path) -> BenchProgram {
-    toolq().args(["plan", "--format", "json"]).arg(input)
+    toolq()
+        .env("XDG_STATE_HOME", input.with_extension("state"))
+        .args(["plan", "--format", "json"])
+        .arg(input)
 }
 
 /// Returns a floor: this program in another role.

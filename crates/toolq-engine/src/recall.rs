@@ -57,11 +57,11 @@ impl RememberedWrites {
     }
 
     fn add(&mut self, call: &Call, run: EarlierRun) {
-        self.ran.push((call.turn, call.position, run));
-        self.ran
-            .sort_by_key(|(turn, position, _)| (*turn, *position));
-        self.ran
-            .dedup_by_key(|(turn, position, _)| (*turn, *position));
+        let (turn, position) = (call.turn, call.position);
+        let key = |(turn, position, _): &(usize, usize, _)| (*turn, *position);
+        if let Err(at) = self.ran.binary_search_by_key(&(turn, position), key) {
+            self.ran.insert(at, (turn, position, run));
+        }
     }
 
     /// Notes a write of which nothing is known.

@@ -98,9 +98,8 @@ fn print_input(
         CommandInput::Recording(recording) => {
             let recording = recording.with_read_ahead();
             printer.begin_recording(&recording)?;
-            let printed = (0..recording.len()).try_for_each(|index| {
-                printer.print_turn(recording.turn(index, arguments.input.all)?)
-            });
+            let all = arguments.input.all;
+            let printed = recording.for_each_turn(all, |turn| printer.print_turn(turn));
             printer.flush()?;
             printed?;
         }

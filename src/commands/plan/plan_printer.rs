@@ -153,14 +153,14 @@ impl PlanPrinter<'_> {
         if let Some(memory) = &self.memory
             && recording.open_turns(all) > 1
         {
-            for index in 0..recording.len() {
-                let turn = recording
-                    .turn(index, all)?
-                    .with_number(self.turns_printed + index);
+            recording.for_each_turn(all, |turn| {
+                let number = self.turns_printed + turn.number;
+                let turn = turn.with_number(number);
                 let origin = turn.origin.clone();
                 let calls = self.checker.check_turn(turn);
                 self.writes.find(memory, &self.tools, &calls, &origin);
-            }
+                Ok::<(), CommandError>(())
+            })?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -198,25 +197,44 @@ impl CallChecker {
 /// Finds calls of a turn that were sent twice.
 #[derive(Debug, Default)]
 pub(crate) struct KnownCalls {
-    /// The calls with an id: their positions and digests of what they ask for.
-    by_id: HashMap<String, Vec<(usize, u64)>>,
-    hasher: RandomState,
+    /// The calls with an id, of which one is the rule.
+    by_id: HashMap<String, Vec<KnownCall>>,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+struct KnownCall {
+    position: usize,
+    name: Arc<str>,
+    input: Result<Input, Box<InvalidInput>>,
 }
 
 impl KnownCalls {
     /// Adds a call. Returns the position of an earlier one with the same id, tool and input, however that is written.
     pub fn add(&mut self, call: &Call) -> Option<usize> {
-        let asks_for = match &call.input {
-            Ok(input) => self.hasher.hash_one((&call.name, input.meaning())),
-            Err(fault) => self.hasher.hash_one((&call.name, fault.to_string())),
-        };
         let known = self.by_id.entry(call.id.clone()).or_default();
-        let earlier = known.iter().find(|(_, other)| *other == asks_for);
-        let position = earlier.map(|(position, _)| *position);
+        let earlier = known.iter().find(|earlier| earlier.asks_for_same(call));
+        let position = earlier.map(|earlier| earlier.position);
         if position.is_none() {
-            known.push((call.position, asks_for));
+            known.reserve_exact(1);
+            known.push(KnownCall {
+                position: call.position,
+                name: Arc::clone(&call.name),
+                input: call.input.clone(),
+            });
         }
         position
+    }
+}
+
+impl KnownCall {
+    fn asks_for_same(&self, call: &Call) -> bool {
+        self.name == call.name
+            && match (&self.input, &call.input) {
+                (Ok(input), Ok(other)) => input.meaning() == other.meaning(),
+                (Err(fault), Err(other)) => fault == other,
+                _ => false,
+            }
     }
 }
 

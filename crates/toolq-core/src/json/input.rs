@@ -184,7 +184,7 @@ pub fn check_json(text: &str) -> Result<(), InvalidInput> {
     let mut checker = StrictJsonChecker {
         cursor: JsonCursor::new(text),
         nodes: 0,
-        has_unicode_escapes: text.contains("\\u"),
+        has_surrogates: text.contains("\\ud") || text.contains("\\uD"),
     };
     checker.check_value(0)
 }
@@ -193,8 +193,8 @@ pub fn check_json(text: &str) -> Result<(), InvalidInput> {
 struct StrictJsonChecker<'a> {
     cursor: JsonCursor<'a>,
     nodes: usize,
-    /// Whether the text has `\u` escapes, which may form lone surrogates.
-    has_unicode_escapes: bool,
+    /// Whether the text has escapes of surrogates, some of which may be alone.
+    has_surrogates: bool,
 }
 
 impl<'a> StrictJsonChecker<'a> {
@@ -256,7 +256,7 @@ impl<'a> StrictJsonChecker<'a> {
     /// Checks the next string. Its escapes must form characters.
     fn check_string(&mut self) -> Result<JsonText<'a>, InvalidInput> {
         let string = self.cursor.read_value().unwrap_or(JsonText::new("\"\""));
-        if self.has_unicode_escapes && string.to_text().is_none() {
+        if self.has_surrogates && string.to_text().is_none() {
             let message = "a string contains a lone surrogate".to_owned();
             return Err(InvalidInput::NotJson(message));
         }
@@ -315,13 +315,19 @@ pub(crate) fn describe_parse_error(what: &str, error: &serde_json::Error) -> Str
 
 // JSON on one line.
 
+/// What some readers take for the end of a line.
+const LINE_BREAKS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+
 /// Puts a JSON text on one line without changing its meaning. Digits and key order are preserved.
 ///
 /// Text with line breaks loses the whitespace between its values; JSON strings can't contain raw line breaks. NEL,
 /// U+2028, and U+2029, which some readers treat as line ends, can only occur inside strings and are replaced by their
 /// escapes.
 pub fn to_json_line(json: &str) -> Cow<'_, str> {
-    if !may_contain_line_break(json) || !json.contains(is_line_break) {
+    if !LINE_BREAKS
+        .iter()
+        .any(|line_break| json.contains(*line_break))
+    {
         return Cow::Borrowed(json);
     }
     let mut line = String::with_capacity(json.len());
@@ -338,18 +344,6 @@ pub fn to_json_line(json: &str) -> Cow<'_, str> {
         escaped = c == '\\' && !escaped;
     }
     Cow::Owned(line)
-}
-
-/// Looks at every byte without returning early, so that the compiler compares many bytes at a time.
-fn may_contain_line_break(text: &str) -> bool {
-    // The last two begin NEL, and U+2028 and U+2029, in UTF-8.
-    let may_begin_break = |byte: u8| matches!(byte, b'\n' | b'\r' | 0xC2 | 0xE2);
-    text.bytes()
-        .fold(false, |found, byte| found | may_begin_break(byte))
-}
-
-fn is_line_break(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
 use serde::de::{Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -316,33 +317,12 @@ fn find_value_end(bytes: &[u8], at: usize) -> Option<usize> {
 /// Returns the end of the string whose opening quote is just before `at`.
 pub(crate) fn find_string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        at += find_quote_or_backslash(bytes.get(at..)?)? + 1;
+        at += memchr2(b'"', b'\\', bytes.get(at..)?)? + 1;
         if bytes[at - 1] == b'"' {
             return Some(at);
         }
         at += 1;
     }
-}
-
-/// Returns the index of the first quote or backslash. In source code, escapes are too close together for `memchr` to
-/// pay off, so this examines eight bytes at a time as one integer.
-pub(crate) fn find_quote_or_backslash(bytes: &[u8]) -> Option<usize> {
-    const LOW_BITS: u64 = u64::MAX / 255;
-    // The lowest set bit marks the first byte of `word` that equals `wanted` (Mycroft, 1987).
-    let marks = |word: u64, wanted: u8| {
-        let zero = word ^ (LOW_BITS * u64::from(wanted));
-        zero.wrapping_sub(LOW_BITS) & !zero & (LOW_BITS << 7)
-    };
-    let (words, rest) = bytes.as_chunks();
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = marks(word, b'"') | marks(word, b'\\');
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let in_rest = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
-    in_rest.map(|at| bytes.len() - rest.len() + at)
 }
 
 /// Returns the end of the array or object that begins at `at`.
@@ -447,23 +427,6 @@ mod tests {
             "{,}", "{]", "[}", "[1 2", "[:]", "{\"a\"", "{\"a\":}", "\"", "[\"\\", "{1é}",
         ] {
             let _ = (JsonText::new(text).object(), JsonText::new(text).elements());
-        }
-    }
-}
-
-#[cfg(test)]
-mod cursor_tests {
-    use super::*;
-
-    #[test]
-    fn quotes_are_found_at_every_offset() {
-        for len in 0..20 {
-            for at in 0..len {
-                let mut bytes = vec![0xA2; len];
-                bytes[at] = if at % 2 == 0 { b'"' } else { b'\\' };
-                assert_eq!(find_quote_or_backslash(&bytes), Some(at));
-            }
-            assert_eq!(find_quote_or_backslash(&vec![b'!'; len]), None);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the end of a JSON document that arrives in pieces, in one pass over its bytes. Nothing is validated.
 
-use crate::json::find_quote_or_backslash;
+use memchr::memchr2;
 
 /// How far a document was scanned, and the state at that point.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl JsonEndScanner {
     /// Returns how many bytes of `rest` certainly belong to the string, or `None` if `rest` ends in a backslash whose
     /// next byte has yet to arrive.
     fn scan_string(&mut self, rest: &[u8]) -> Option<usize> {
-        let Some(found) = find_quote_or_backslash(rest) else {
+        let Some(found) = memchr2(b'"', b'\\', rest) else {
             return Some(rest.len());
         };
         if rest[found] == b'"' {

@@ -357,8 +357,13 @@ pub(crate) fn is_blank(value: JsonText) -> bool {
 
 /// Returns whether a value has no arguments, even if it says so.
 pub(crate) fn says_nothing(value: JsonText) -> bool {
-    let letters: String = value.get().split_ascii_whitespace().collect();
-    is_blank(value) || matches!(&*letters, "{}" | "\"{}\"")
+    let letters = || {
+        value
+            .get()
+            .bytes()
+            .filter(|byte| !byte.is_ascii_whitespace())
+    };
+    is_blank(value) || letters().eq(*b"{}") || letters().eq(*b"\"{}\"")
 }
 
 #[cfg(test)]

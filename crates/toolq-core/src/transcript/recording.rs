@@ -1,7 +1,8 @@
 //! Recordings: inputs that were read to their end. The bodies of calls and results stay in the file until requested.
 
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use crate::transcript::body_reader::{BodyReader, RecordedReply, StoredContentLoader};
 use crate::transcript::document_frames;
@@ -10,6 +11,9 @@ use crate::transcript::index::RecordingIndex;
 use crate::transcript::input_source::{InputError, InputSource, OffsetError};
 use crate::transcript::reply_pairing::{ReplyEntry, UnknownKinds};
 use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
+
+/// Number of turns that are read before they are visited.
+const TURNS_AHEAD: usize = 8;
 
 /// Returns the error for a document that asks for something that toolq doesn't know, and for nothing else.
 fn unknown_kinds_error(kinds: &UnknownKinds) -> OffsetError {
@@ -281,6 +285,26 @@ impl Recording {
             unsure_positions: self.positions(number, |index, call| {
                 !include_answered && index.misplaced_result(call).is_some()
             }),
+        })
+    }
+
+    /// Calls `visit` with each [turn](Self::turn), in order, while another thread reads the next ones.
+    ///
+    /// # Errors
+    /// A turn can't be read, or the first error of `visit`.
+    pub fn for_each_turn<E: From<InputError>>(
+        &self,
+        include_answered: bool,
+        mut visit: impl FnMut(Turn) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (sender, turns) = mpsc::sync_channel(TURNS_AHEAD);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // It fails when nobody wants more turns.
+                (0..self.len())
+                    .try_for_each(|number| sender.send(self.turn(number, include_answered)))
+            });
+            turns.into_iter().try_for_each(|turn| visit(turn?))
         })
     }
 

@@ -22,7 +22,7 @@ const OWN_MARKS: [&str; 3] = ["isMeta", "isCompactSummary", "isVisibleInTranscri
 pub(crate) struct ClaudeCode;
 
 impl Format for ClaudeCode {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, _: &[ParsedObject]) -> bool {
         let kind = object.get_text("type");
         matches!(kind.as_deref(), Some("user" | "assistant"))
             && object.has_value("message")
@@ -92,7 +92,7 @@ const TURN_ENDS: [&str; 3] = ["turn_aborted", "task_complete", "turn_complete"];
 pub(crate) struct Codex;
 
 impl Format for Codex {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, _: &[ParsedObject]) -> bool {
         let kind = object.get_text("type");
         object.has_value("payload") && kind.is_some_and(|kind| LINE_TYPES.contains(&&*kind))
     }

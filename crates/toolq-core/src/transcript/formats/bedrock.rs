@@ -33,7 +33,7 @@ const EXPECTED: &str = "a message or content block";
 pub(crate) struct Bedrock;
 
 impl Format for Bedrock {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, content: &[ParsedObject]) -> bool {
         let is_block = |block: &ParsedObject| {
             !block.has_value("type")
                 && ["toolUse", "toolResult", "text"]
@@ -43,7 +43,7 @@ impl Format for Bedrock {
         let is_message = || {
             object.has_value("role")
                 && !object.has_value("tool_calls")
-                && objects_at(object, "content").any(|block| is_block(&block))
+                && content.iter().any(is_block)
         };
         let is_call = || {
             object

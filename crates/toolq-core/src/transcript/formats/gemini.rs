@@ -44,7 +44,7 @@ const EXPECTED: &str = "a response, message, or part";
 pub(crate) struct Gemini;
 
 impl Format for Gemini {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, _: &[ParsedObject]) -> bool {
         let is_untyped = |part: ParsedObject| !part.has_value("type") && !part.has_value("kind");
         let is_message = object.get_text("role").as_deref() == Some("model")
             || object.has_value("role") && objects_at(object, "parts").any(is_untyped);

@@ -15,6 +15,7 @@ pub(crate) mod session_log;
 
 use crate::json::ParsedObject;
 use crate::transcript::document_frames::{DocumentResult, InputDocument};
+use crate::transcript::formats::conversation::objects_at;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::transcript::stream::Messages;
@@ -26,8 +27,9 @@ pub(crate) use openai_responses::CUSTOM_CALL;
 
 /// A dialect's documents.
 pub(crate) trait Format: Sync {
-    /// Returns whether only this dialect has such a document, message, or part of one.
-    fn recognizes(&self, object: &ParsedObject) -> bool;
+    /// Returns whether only this dialect has such a document, message, or part of one. `content` are the objects in the array of that
+    /// name.
+    fn recognizes(&self, object: &ParsedObject, content: &[ParsedObject]) -> bool;
 
     /// Reads a document into the index.
     ///
@@ -115,7 +117,8 @@ pub(crate) fn event_dialect(event: &ParsedObject) -> Option<Dialect> {
 
 /// Returns the dialect that an object shows, if it shows one.
 pub(crate) fn recognize(object: &ParsedObject) -> Option<Dialect> {
+    let content: Vec<ParsedObject> = objects_at(object, "content").collect();
     // What wraps others comes first.
     let mut order = Dialect::ALL.iter().copied().rev();
-    order.find(|dialect| format_of(*dialect).recognizes(object))
+    order.find(|dialect| format_of(*dialect).recognizes(object, &content))
 }

@@ -19,7 +19,7 @@ const EXPECTED: &str = "a message or tool call";
 pub(crate) struct Ollama;
 
 impl Format for Ollama {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, _: &[ParsedObject]) -> bool {
         if !object.has_value("role") {
             return object.has_value("done") && object.get_object("message").is_some();
         }

@@ -16,7 +16,7 @@ const RECORD_KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
 pub(crate) struct SessionLog;
 
 impl Format for SessionLog {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, _: &[ParsedObject]) -> bool {
         object.get("parentId").is_some() && RECORD_KEYS.iter().all(|key| object.has_value(key))
     }
 

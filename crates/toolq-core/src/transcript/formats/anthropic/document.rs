@@ -42,7 +42,7 @@ const OWN_BLOCK_TYPES: [&str; 5] = [
 pub(crate) struct Anthropic;
 
 impl Format for Anthropic {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, content: &[ParsedObject]) -> bool {
         if !object.has_value("role") {
             let kind = object.get_text("type");
             return kind.is_some_and(|kind| is_block(&kind)) || is_message_without_role(object);
@@ -51,11 +51,7 @@ impl Format for Anthropic {
             let kind = block.get_text("type");
             kind.is_some_and(|kind| OWN_BLOCK_TYPES.contains(&&*kind))
         };
-        object.get("stop_reason").is_some()
-            || object.get("content").is_some_and(|content| {
-                let blocks = content.objects().into_iter().flatten().flatten();
-                blocks.into_iter().any(|block| is_own(&block))
-            })
+        object.get("stop_reason").is_some() || content.iter().any(is_own)
     }
 
     fn read_document<'a>(

@@ -25,13 +25,13 @@ const EXPECTED: &str = "a message or tool call";
 pub(crate) struct OpenAiChat;
 
 impl Format for OpenAiChat {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, content: &[ParsedObject]) -> bool {
         let is_array = |list: JsonText| list.kind() == JsonKind::Array;
         let has_array = |key| object.get(key).is_some_and(is_array);
         if !object.has_value("role") {
             return object.has_value("choices") || has_array("traj") || has_array("history");
         }
-        let is_own = |part: ParsedObject| {
+        let is_own = |part: &ParsedObject| {
             let kind = part.get_text("type");
             kind.is_some_and(|kind| matches!(&*kind, "image_url" | "input_audio"))
         };
@@ -39,7 +39,7 @@ impl Format for OpenAiChat {
             || ["tool_calls", "function_call"]
                 .iter()
                 .any(|key| object.has_value(key))
-            || objects_at(object, "content").any(is_own)
+            || content.iter().any(is_own)
     }
 
     fn read_document<'a>(

@@ -42,13 +42,13 @@ const FOREIGN_CALLS: [&str; 6] = [
 pub(crate) struct OpenAiResponses;
 
 impl Format for OpenAiResponses {
-    fn recognizes(&self, object: &ParsedObject) -> bool {
+    fn recognizes(&self, object: &ParsedObject, content: &[ParsedObject]) -> bool {
         if object.has_value("role") {
-            let is_own = |part: ParsedObject| {
+            let is_own = |part: &ParsedObject| {
                 let kind = part.get_text("type");
                 kind.is_some_and(|kind| matches!(&*kind, "input_text" | "output_text"))
             };
-            return objects_at(object, "content").any(is_own);
+            return content.iter().any(is_own);
         }
         let kind_of = |key| object.get(key).map(JsonText::kind);
         match object.get_text("type") {
