@@ -85,22 +85,23 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
     let color = color_policy(color, &read_environment());
     let command = ProgramArguments::command().color(color);
-    let mut command = group_commands(command);
+    // Dropped, it would take longer than all that clap does with it.
+    let command = Box::leak(Box::new(group_commands(command)));
     let mut matches = command.try_get_matches_from_mut(arguments);
     let lacks_command = |error: &clap::Error| {
         error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-            && std::ptr::eq(find_subcommand(&command, arguments), &raw const command)
+            && std::ptr::eq(find_subcommand(command, arguments), command)
     };
     if matches.as_ref().is_err_and(lacks_command) {
-        command = show_first_steps(command);
+        *command = show_first_steps(std::mem::take(command));
         matches = command.try_get_matches_from_mut(arguments);
     }
     let matches =
-        matches.map_err(|error| suggest_command(remove_far_suggestion(error, &command, arguments)));
+        matches.map_err(|error| suggest_command(remove_far_suggestion(error, command, arguments)));
     let matches =
-        matches.map_err(|error| suggest_plan(suggest_from(error, &command, arguments)))?;
+        matches.map_err(|error| suggest_plan(suggest_from(error, command, arguments)))?;
     let mut parsed =
-        ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(command))?;
     if let Command::Check(check) = &mut parsed.command
         && let Some(file) = check.file.take()
     {
