@@ -41,6 +41,20 @@ fn an_interrupted_write_stays_in_doubt() {
     sandbox.assert_log_sequence();
 }
 
+/// `-q` leaves out what nobody has to act on.
+#[test]
+fn a_quiet_run_says_how_to_settle_a_call() {
+    let sandbox = killed_in_second_call();
+    let quiet = ["run", "-q", "--log", "log.jsonl", "input.json"];
+    let stderr = sandbox.run_toolq(&quiet).assert_exit(3).stderr;
+    assert!(
+        stderr.starts_with("warning: in doubt: fatal toolu_1")
+            && stderr.contains("`toolq log resolve ")
+            && stderr.lines().count() == 1,
+        "{stderr}"
+    );
+}
+
 /// Calls after one in doubt may build on it, so they wait until it is settled.
 #[test]
 fn calls_after_a_call_in_doubt_dont_run() {
