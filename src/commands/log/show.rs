@@ -14,6 +14,7 @@ use crate::commands::log::log_files::{
 use crate::context::CommandContext;
 use crate::log_view::{
     CallFilter, LogRenderer, TextLayout, ToolNameFilter, WholeCallRenderer, doubt_notices,
+    settlement_lines,
 };
 use crate::output::{CommandError, Exit, stdout};
 use toolq_core::os::ProcessIdentity;
@@ -136,6 +137,11 @@ fn show_in_log(
             Err(damage) => return Err(unreadable_log(&LogError::from_corruption(path, damage))),
         }
     }
+    if is_known && format == LogFormat::Text {
+        for line in settlement_lines(path, context, |call| call.tool_use_id == id) {
+            stdout::write_line(&format!("  {line}"))?;
+        }
+    }
     Ok(is_known)
 }
 
@@ -237,6 +243,9 @@ impl<'a> LogPrinter<'a> {
             // What can't be read was reported above.
             for notice in doubt_notices(self.path, self.context).unwrap_or_default() {
                 self.print_text(&format!("\n{}\n", notice.lines(columns)))?;
+            }
+            for line in settlement_lines(self.path, self.context, |_| true) {
+                self.print_text(&format!("\n{line}\n"))?;
             }
         }
         match self.unfinished_label() {

@@ -36,6 +36,8 @@ pub(crate) struct CallFacts {
     attempts: HashMap<MemoryKey, Vec<AttemptFacts>>,
     /// The results of calls that only read, by key, in their order.
     reads: HashMap<MemoryKey, Vec<ReadFacts>>,
+    /// The calls that ended in doubt.
+    doubted: Vec<OpenCall>,
     /// The calls that have no end yet, by their `tool_call`.
     open: HashMap<Uuid, OpenCall>,
     /// The calls that agents work on, by the `turn`s of the agents.
@@ -84,13 +86,13 @@ pub(crate) struct ReadFacts {
     pub(crate) ended_ms: u64,
 }
 
-/// A call without an end.
-#[derive(Debug)]
-struct OpenCall {
+/// A call without an end, or in doubt.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenCall {
     key: Option<MemoryKey>,
     context: CallContext,
-    tool_use_id: String,
-    tool: String,
+    pub(crate) tool_use_id: String,
+    pub(crate) tool: String,
     input_digest: String,
     executed_digest: Option<String>,
     extent: LineExtent,
@@ -252,6 +254,12 @@ impl CallFacts {
                 .any(|attempt| is_asked(&attempt.tool_use_id))
         });
         asked.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns the calls that this log calls in doubt, or has no end of, with their keys.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = (&MemoryKey, &OpenCall)> {
+        let doubts = self.doubted.iter().chain(self.open.values());
+        doubts.filter_map(|call| Some((call.key.as_ref()?, call)))
     }
 
     /// Returns the results of calls with a key that only read, in their order.
@@ -418,6 +426,9 @@ impl CallFacts {
             let extent = LineExtent::from_record(record, record.end_offset);
             (extent, record.timestamp)
         });
+        if end == AttemptEnd::InDoubt {
+            self.doubted.push(open.clone());
+        }
         match (open.attempt, open.key, result) {
             (Some((key, index)), _, result) => {
                 if let Some(attempt) = self
