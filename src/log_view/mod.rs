@@ -13,7 +13,7 @@ mod whole_call;
 
 pub use call_tree::CallFilter;
 pub(crate) use call_tree::ToolNameFilter;
-pub(crate) use call_view::{approval_label, end_label, end_summary};
+pub(crate) use call_view::{WAITS_FOR_APPROVAL, approval_label, end_label, end_summary};
 pub(crate) use cost::CostCollector;
 pub(crate) use doubts::{DoubtCollector, doubt_notices, settlement_lines};
 pub use log_renderer::LogRenderer;
