@@ -99,7 +99,8 @@ fn show_call(
         [path] => quote_path_for_shell(path),
         _ => "LOG".to_owned(),
     };
-    let hint = format!("`toolq log show --format json {log}` prints the ids of all calls");
+    let hint =
+        format!("`toolq log show {log}` shows its calls; `toolq log list` lists other sessions");
     Err(CommandError::usage(format!("no call {id} in {place}")).with_hint(hint))
 }
 
