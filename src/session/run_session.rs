@@ -347,29 +347,25 @@ impl RunSession<'_> {
     /// Says how the calls get the approval that they wait for, in one line. A client has been asked.
     fn approval_hint(&self) -> Option<String> {
         let summary = self.sinks.summary();
-        let (ids, flags) = (
-            summary.waiting_ids(),
-            "`--approve ask` or `--approve-with PROGRAM`",
-        );
+        let ids = summary.waiting_ids();
         let calls = match ids.len() {
-            _ if summary.approver_stop().is_some() || self.source == CallSource::Client => None?,
-            0 if summary.exit() != Exit::NeedsApproval => None?,
-            0 => {
-                return Some(format!(
-                    "an agent's call needs an approval: {flags} gives it"
-                ));
-            }
-            _ if self.source == CallSource::Command => {
-                return Some(format!(
-                    "the call needs an approval: add `--approve all`, {flags}"
-                ));
-            }
+            0 if summary.exit() != Exit::NeedsApproval => return None,
+            0 => "a call of an agent waits".to_owned(),
             1 => "1 call waits".to_owned(),
             count => format!("{count} calls wait"),
         };
-        let Some(path) = self.sinks.log_path().filter(|_| !self.sinks.has_lost_log()) else {
+        if summary.approver_stop().is_some() || self.source == CallSource::Client {
+            return None;
+        }
+        // Nobody can decide later about a call that has a new id in each run.
+        let lasts = !ids.is_empty() && self.source != CallSource::Command;
+        let path = self
+            .sinks
+            .log_path()
+            .filter(|_| lasts && !self.sinks.has_lost_log());
+        let Some(path) = path else {
             return Some(format!(
-                "{calls} for an approval: add `--approve ID,…`, {flags}"
+                "{calls} for an approval: add `--approve all`, `--approve ask` or `--approve-with PROGRAM`"
             ));
         };
         let log = if self.has_default_log {

@@ -151,7 +151,7 @@ fn without_an_approver_nothing_that_needs_one_runs() {
     );
     assert!(output.stderr.ends_with(&hint), "{}", output.stderr);
     let unremembered = run(&["-q", "--no-log"]).stderr;
-    assert!(unremembered.contains("`--approve ID,…`"), "{unremembered}");
+    assert!(unremembered.contains("`--approve all`"), "{unremembered}");
     let skipped = words(&[("tool_skipped", "needs_approval"); 2]);
     let decisions = decisions(&output.file("log.jsonl").unwrap());
     let decisions: Vec<_> = decisions

@@ -429,29 +429,23 @@ impl CallFacts {
         if end == AttemptEnd::InDoubt {
             self.doubted.push(open.clone());
         }
-        match (open.attempt, open.key, result) {
-            (Some((key, index)), _, result) => {
-                if let Some(attempt) = self
-                    .attempts
-                    .get_mut(&key)
-                    .and_then(|all| all.get_mut(index))
-                {
-                    (attempt.end, attempt.result) = (end, result);
-                }
+        if let Some((key, index)) = open.attempt {
+            let attempts = self.attempts.get_mut(&key);
+            if let Some(attempt) = attempts.and_then(|all| all.get_mut(index)) {
+                (attempt.end, attempt.result) = (end, result);
             }
-            (None, Some(key), Some((result, ended_ms)))
-                // One that never ran has shown nothing.
-                if open.is_reading && matches!(end, AttemptEnd::Result(_)) =>
-            {
-                let read = ReadFacts {
-                    context: open.context,
-                    session: self.session,
-                    result,
-                    ended_ms,
-                };
-                self.reads.entry(key).or_default().push(read);
-            }
-            _ => {}
+        } else if let (Some(key), Some((result, ended_ms))) = (open.key, result)
+            // One that never ran has shown nothing.
+            && open.is_reading
+            && matches!(end, AttemptEnd::Result(_))
+        {
+            let read = ReadFacts {
+                context: open.context,
+                session: self.session,
+                result,
+                ended_ms,
+            };
+            self.reads.entry(key).or_default().push(read);
         }
     }
 }

@@ -99,17 +99,9 @@ impl FileLookup<'_> {
                 .check_sandbox(RequirementKind::Program, name, &path)
                 .or_else(|| self.check_interpreter(&path)),
             Ok(path) if path.is_file() => {
-                let hint = format!(
-                    "make it executable: chmod +x; until then, {}",
-                    self.consequence
-                );
                 let message = format!("{name} can't be executed");
-                Some(MissingRequirement::new(
-                    RequirementKind::Program,
-                    name,
-                    message,
-                    hint,
-                ))
+                let cure = "make it executable: chmod +x";
+                Some(self.missing(RequirementKind::Program, name, message, cure))
             }
             _ => Some(self.missing_program(name)),
         }
@@ -128,8 +120,19 @@ impl FileLookup<'_> {
         } else {
             (format!("{name} isn't in PATH"), String::from("install it"))
         };
-        let hint = format!("{hint}; until then, {}", self.consequence);
-        MissingRequirement::new(RequirementKind::Program, name, message, hint)
+        self.missing(RequirementKind::Program, name, message, &hint)
+    }
+
+    /// What is missing until `cure` is done.
+    fn missing(
+        &self,
+        kind: RequirementKind,
+        name: &str,
+        message: String,
+        cure: &str,
+    ) -> MissingRequirement {
+        let hint = format!("{cure}; until then, {}", self.consequence);
+        MissingRequirement::new(kind, name, message, hint)
     }
 
     fn missing_script(&self, name: &str) -> MissingRequirement {
@@ -170,9 +173,7 @@ impl FileLookup<'_> {
         } else {
             "install it"
         };
-        let hint = format!("{cure}; until then, {}", self.consequence);
-        let kind = RequirementKind::Interpreter;
-        Some(MissingRequirement::new(kind, missing, message, hint))
+        Some(self.missing(RequirementKind::Interpreter, &missing, message, cure))
     }
 
     /// Checks that the sandbox shows a file that was found. A name is looked up in all of PATH.
@@ -188,21 +189,14 @@ impl FileLookup<'_> {
             environment,
         } = *self.surroundings;
         let sandbox = self.command.sandbox.as_ref()?;
-        let path = || {
-            self.path_variable()
-                .into_iter()
-                .flat_map(std::env::split_paths)
-        };
-        let wrapper = self
-            .command
-            .wrapper
-            .as_ref()
-            .and_then(|wrapper| wrapper.argv.first());
+        let path = self.path_variable();
+        let wrapper = self.command.wrapper.as_ref();
+        let wrapper = wrapper.and_then(|wrapper| wrapper.argv.first());
         let own = wrapper.into_iter().chain([&self.command.program]);
-        let own =
-            own.filter_map(|name| find_program(name, &dir.join(name), self.path_variable()).ok());
+        let own = own.filter_map(|name| find_program(name, &dir.join(name), path).ok());
         let own: Vec<PathBuf> = own.collect();
-        let others = path().filter(|dir| !name.contains('/') && dir.is_absolute());
+        let others = path.into_iter().flat_map(std::env::split_paths);
+        let others = others.filter(|dir| !name.contains('/') && dir.is_absolute());
         let others = others
             .map(|dir| dir.join(name))
             .filter(|file| is_executable(file));
@@ -212,21 +206,15 @@ impl FileLookup<'_> {
         }
         let file = escape(&found.to_string_lossy()).into_owned();
         let message = format!("the sandbox doesn't show {file}");
-        let hint = format!(
-            "add what it needs to `read` in the `sandbox`: `system`, or its directory; until then, {}",
-            self.consequence
-        );
-        Some(MissingRequirement::new(kind, file, message, hint))
+        let cure = "add what it needs to `read` in the `sandbox`: `system`, or its directory";
+        Some(self.missing(kind, &file, message, cure))
     }
 
     fn without_interpreter(&self, script: &Path) -> MissingRequirement {
         let script = escape(&script.to_string_lossy()).into_owned();
         let message = format!("{script} is a text whose first line names no interpreter");
-        let hint = format!(
-            "begin it with a line such as `#!/bin/sh`; until then, {}",
-            self.consequence
-        );
-        MissingRequirement::new(RequirementKind::Interpreter, script, message, hint)
+        let cure = "begin it with a line such as `#!/bin/sh`";
+        self.missing(RequirementKind::Interpreter, &script, message, cure)
     }
 
     fn path_variable(&self) -> Option<&OsStr> {
