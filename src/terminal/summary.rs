@@ -246,7 +246,7 @@ impl RunSummary {
             } if call.parent.is_none() => {
                 self.serial_duration += *duration;
                 if matches!(**outcome, Outcome::NeedsApproval) {
-                    self.waiting.push(call.tool_use_id.to_string());
+                    self.waiting.push(call.tool_use_id.clone());
                 }
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

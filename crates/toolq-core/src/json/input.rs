@@ -315,7 +315,7 @@ pub(crate) fn describe_parse_error(what: &str, text: &str, error: &serde_json::E
     }
 }
 
-/// Says why `text` isn't JSON. serde_json knows a trailing comma only where it builds a value.
+/// Says why `text` isn't JSON. `serde_json` knows a trailing comma only where it builds a value.
 fn parse_error_cause(text: &str, error: &serde_json::Error) -> String {
     let at = parse_error_offset(text, error);
     let (before, after) = text.split_at_checked(at).unwrap_or_default();

@@ -101,7 +101,7 @@ fn resolve_element(
         // A path never begins with `-`.
         ArgRole::Data if context.warn_about_unconfined_path(element, &template) => {}
         ArgRole::Data => {
-            warn_about_leading_dash(element, &template, (dashes, is_behind_code), context)
+            warn_about_leading_dash(element, &template, (dashes, is_behind_code), context);
         }
         ArgRole::PlainText | ArgRole::PlainTextOrPath => {
             let path_suffices = role == ArgRole::PlainTextOrPath;
