@@ -96,10 +96,10 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
         *command = show_first_steps(std::mem::take(command));
         matches = command.try_get_matches_from_mut(arguments);
     }
-    let matches =
-        matches.map_err(|error| suggest_command(remove_far_suggestion(error, command, arguments)));
-    let matches =
-        matches.map_err(|error| suggest_plan(suggest_from(error, command, arguments)))?;
+    let matches = matches.map_err(|error| {
+        let error = remove_far_suggestion(error, command, arguments);
+        suggest_command(error, command, arguments)
+    })?;
     let mut parsed =
         ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(command))?;
     if let Command::Check(check) = &mut parsed.command
@@ -144,49 +144,79 @@ fn remove_far_suggestion(
     error
 }
 
-/// Suggests `toolq run FILE` if there is a path where a command belongs, or the command that has another name elsewhere.
-fn suggest_command(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
-        return error;
-    };
-    let tip = match given.as_str() {
-        path if path.contains(['.', '/']) => {
-            format!("to answer the calls in a file: 'toolq run {path}'")
-        }
-        "validate" | "lint" | "doctor" => "to check tools.yaml: 'toolq check'".to_owned(),
-        "exec" | "execute" | "start" => "to answer calls: 'toolq run'".to_owned(),
-        "test" | "verify" => "to check recordings: 'toolq replay'".to_owned(),
-        "list" | "ls" => "to list the tools: 'toolq tools --format table'".to_owned(),
-        _ => return error,
-    };
-    let tips = ContextValue::StyledStrs(vec![tip.into()]);
-    error.insert(ContextKind::Suggested, tips);
-    error
-}
+/// What other programs call a command or a flag, and what leads to it here.
+const OTHER_NAMES: [(&[&str], &str); 11] = [
+    (&["validate", "lint"], "to check tools.yaml: 'toolq check'"),
+    (
+        &["doctor"],
+        "to see what is missing here: 'toolq check --machine'",
+    ),
+    (
+        &["exec", "execute", "start"],
+        "to answer calls: 'toolq run'",
+    ),
+    (
+        &["resume", "continue", "retry"],
+        "what is missing runs when its input is run again: 'toolq run FILE'",
+    ),
+    (
+        &["dry-run", "dryrun", "preview", "--dry-run"],
+        "to see what would run: 'toolq plan'",
+    ),
+    (&["test", "verify"], "to check recordings: 'toolq replay'"),
+    (
+        &["list", "ls"],
+        "to list the tools: 'toolq tools --format table'",
+    ),
+    (
+        &["logs", "history", "status"],
+        "to list the sessions: 'toolq log list'",
+    ),
+    (&["mcp"], "to serve the tools to MCP clients: 'toolq serve'"),
+    (&["new", "create"], "to write a tools.yaml: 'toolq init'"),
+    (
+        &["import"],
+        "to import the tools of a file: 'toolq init --from FILE'",
+    ),
+];
 
-/// Suggests `toolq init --from FILE` if there is a path after `init`.
-fn suggest_from(
+/// Suggests what was probably meant: `toolq run FILE` if there is a path where a command belongs, a command that has another name
+/// elsewhere, or one that belongs to another.
+fn suggest_command(
     mut error: clap::Error,
     command: &clap::Command,
     arguments: &[OsString],
 ) -> clap::Error {
-    let given = error.get(ContextKind::InvalidValue);
-    if let Some(ContextValue::String(given)) = given
-        && given.contains(['.', '/'])
-        && find_subcommand(command, arguments).get_name() == "init"
-    {
-        let tip = format!("to import the tools of a file: 'toolq init --from {given}'");
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
-    }
-    error
-}
-
-/// Suggests `toolq plan` in the place of a flag that other programs have for it.
-fn suggest_plan(mut error: clap::Error) -> clap::Error {
-    let given = error.get(ContextKind::InvalidArg);
-    if matches!(given, Some(ContextValue::String(given)) if given == "--dry-run") {
-        let tip = "to see what would run: 'toolq plan'".to_owned();
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (name, flag) = (
+        text(ContextKind::InvalidSubcommand),
+        text(ContextKind::InvalidArg),
+    );
+    let known = |given: &str| {
+        let mut names = OTHER_NAMES.iter();
+        let (_, tip) = names.find(|(names, _)| names.contains(&given))?;
+        Some((*tip).to_owned())
+    };
+    let of_another = |given: &str| {
+        let mut commands = command.get_subcommands();
+        let owner = commands.find(|owner| owner.find_subcommand(given).is_some())?;
+        let owner = owner.get_name();
+        Some(format!(
+            "a command of 'toolq {owner}': 'toolq {owner} {given}'"
+        ))
+    };
+    let is_path = |given: &&str| given.contains(['.', '/']);
+    let path = name.filter(is_path);
+    let path = path.map(|path| format!("to answer the calls in a file: 'toolq run {path}'"));
+    let source = text(ContextKind::InvalidValue).filter(is_path);
+    let source = source.filter(|_| find_subcommand(command, arguments).get_name() == "init");
+    let source =
+        source.map(|path| format!("to import the tools of a file: 'toolq init --from {path}'"));
+    let tip = path.or(source).or_else(|| known(name.or(flag)?));
+    if let Some(tip) = tip.or_else(|| of_another(name?)) {
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
@@ -280,32 +310,6 @@ mod tests {
         assert!(!message(&["toolq", "run", "--parallel"]).contains("--all"));
         assert!(message(&["toolq", "run", "--job"]).contains("--jobs"));
         assert!(message(&["toolq", "rum"]).contains("'run'"));
-    }
-
-    #[test]
-    fn a_file_in_the_place_of_a_command_is_a_case_for_run() {
-        let arguments = ["toolq", "answers/response.json"].map(OsString::from);
-        let message = parse_arguments(&arguments).unwrap_err().to_string();
-        assert!(
-            message
-                .contains("tip: to answer the calls in a file: 'toolq run answers/response.json'"),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn what_others_call_otherwise_leads_to_the_right_command() {
-        for (arguments, tip) in [
-            (["toolq", "run", "--dry-run"], "'toolq plan'"),
-            (
-                ["toolq", "init", "mine/tools.json"],
-                "'toolq init --from mine/tools.json'",
-            ),
-        ] {
-            let arguments = arguments.map(OsString::from);
-            let message = parse_arguments(&arguments).unwrap_err().to_string();
-            assert!(message.contains(tip), "{message}");
-        }
     }
 
     #[test]

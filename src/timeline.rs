@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use crate::log_view::{CostCollector, approval_label, end_label, end_summary};
+use crate::log_view::{CostCollector, WAITS_FOR_APPROVAL, approval_label, end_label, end_summary};
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{Effect, OutcomeKind, Status, safety_text};
 use toolq_log::records::{CallContent, CallRecord, SessionEndRecord, SessionRecord, TurnRecord};
@@ -132,6 +132,7 @@ impl TimelineReader {
             parent: parent.copied(),
             input: keep_beginning(input),
             requested_ms: self.timeline.last_ms,
+            waits_for_approval: call.needs_approval,
             approval: None,
             attempts: Vec::new(),
             outcome: OutcomeKind::Unfinished,
@@ -211,6 +212,8 @@ pub(crate) struct TimelineCall {
     /// The input as JSON, or in parentheses why it can't be shown.
     pub(crate) input: String,
     pub(crate) requested_ms: u64,
+    /// Nobody has said yet whether it may start.
+    waits_for_approval: bool,
     /// Who approved or denied it, and why.
     pub(crate) approval: Option<String>,
     pub(crate) attempts: Vec<TimelineAttempt>,
@@ -287,8 +290,20 @@ impl TimelineCall {
                         .map_or(Status::Resolved, |end| end.status.clone()),
                 });
             }
-            CallEvent::Approved(approval) => self.approval = Some(approval_label(approval)),
+            CallEvent::Approved(approval) => {
+                self.waits_for_approval = false;
+                self.approval = Some(approval_label(approval));
+            }
             CallEvent::Probed(_) => {}
+        }
+    }
+
+    /// Says in a few words how it ended, or what it waits for.
+    pub(crate) fn summary(&self) -> &str {
+        match &self.end {
+            Some(end) => &end.summary,
+            None if self.waits_for_approval => WAITS_FOR_APPROVAL,
+            None => self.outcome.label(),
         }
     }
 

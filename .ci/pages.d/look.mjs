@@ -51,6 +51,12 @@ async function expectText(page, context, name) {
   expect((await page.locator("img").count()) === 0, `${name}: nothing from outside is an element`);
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(overflow <= 0, `${name}: ${overflow} pixels too wide`);
+  const crowded = await page.evaluate(() => [...document.querySelectorAll(".axis")].filter((axis) => {
+    const boxes = [...axis.querySelectorAll("text")].map((text) => text.getBoundingClientRect());
+    boxes.sort((one, other) => one.left - other.left);
+    return boxes.some((box, index) => index > 0 && box.left < boxes[index - 1].right);
+  }).length);
+  expect(crowded === 0, `${name}: texts of an axis overlap`);
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
   expect(height < 1500, `${name}: ${height} pixels high for a few calls`);
   const found = await barriers(context, page);

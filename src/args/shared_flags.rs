@@ -107,7 +107,7 @@ pub struct CommonFlags {
     /// When to use colors
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
-    /// Print only errors
+    /// Print only errors, and what a person has to do
     #[arg(short, long, global = true, overrides_with = "verbose")]
     pub quiet: bool,
     /// Also print which files are used

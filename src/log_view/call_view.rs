@@ -25,6 +25,9 @@ const MIN_STATUS_COLUMNS: usize = 12;
 /// The gap between an id and an input.
 const ID_GAP: &str = "  ";
 
+/// What people read about a call that nobody has approved or denied yet.
+pub(crate) const WAITS_FOR_APPROVAL: &str = "waits for an approval";
+
 /// What is known of a call so far. Its size is bounded, regardless of the size of the call.
 #[derive(Debug)]
 pub(crate) struct CallView {
@@ -45,6 +48,7 @@ pub(crate) struct CallView {
     /// Its `tool_use_id`, escaped.
     id: String,
     input: String,
+    needs_approval: bool,
     /// Who approved or denied it, and why.
     approval: Option<String>,
     has_started: bool,
@@ -83,6 +87,7 @@ impl CallView {
             position: call.position,
             id: escape(&call.tool_use_id).into_owned(),
             input,
+            needs_approval: call.needs_approval,
             approval: None,
             has_started: false,
             end: None,
@@ -209,6 +214,9 @@ impl CallView {
         match &self.end {
             Some(end) => layout.paint(&end.status, end.style),
             None if self.has_started => layout.paint("started, no result", "33"),
+            None if self.needs_approval && self.approval.is_none() => {
+                layout.paint(WAITS_FOR_APPROVAL, "33")
+            }
             None => layout.paint("not started, no result", "33"),
         }
     }

@@ -8,7 +8,7 @@ use toolq_core::text::{
 };
 use toolq_core::types::{DoubtCause, EmitError, Event, EventSink, Outcome};
 use toolq_log::LogError;
-use toolq_log::memory::{RememberedIn, calls_in_doubt};
+use toolq_log::memory::{RememberedIn, SettledCall, calls_in_doubt, settled_calls};
 
 use crate::context::CommandContext;
 
@@ -72,6 +72,25 @@ pub(crate) fn doubt_notices(
         notices.push(DoubtNotice::of_more(more));
     }
     Ok(notices)
+}
+
+/// Returns a line for each of these calls of the log that was settled later, as its memory knows: `resolved pay toolu_1 2026-01-01
+/// 12:00:00 UTC: not done`. What can't be read was reported before.
+pub(crate) fn settlement_lines(
+    path: &Path,
+    context: &CommandContext,
+    is_shown: impl Fn(&SettledCall) -> bool,
+) -> Vec<String> {
+    let state_dir = toolq_log::state_dir(&context.environment).ok();
+    let place = RememberedIn::of_log(path, state_dir.as_deref());
+    let calls = settled_calls(path, &place).unwrap_or_default().into_iter();
+    let lines = calls.filter(is_shown).map(|call| {
+        let (tool, id) = (escape(&call.tool), escape(&call.tool_use_id));
+        let settled = &call.settlement;
+        let time = format_time(settled.timestamp);
+        format!("resolved {tool} {id} {time}: {settled}")
+    });
+    lines.collect()
 }
 
 /// Returns the log, if commands have to name it.

@@ -100,20 +100,25 @@ impl StderrWriter {
     /// Prints `warning: …`, unless quiet.
     pub fn print_warning(&self, message: &str) {
         if !self.quiet {
-            self.print_labeled("warning", "33;1", message);
+            self.print_needed_warning(message);
         }
     }
 
     /// Prints `note: …`, unless quiet.
     pub fn print_note(&self, message: &str) {
         if !self.quiet {
-            self.print_labeled("note", "36;1", message);
+            self.print_needed_note(message);
         }
     }
 
-    /// Prints `note: …` even if quiet: what a flag asked for, which nothing else says.
-    pub fn print_requested_note(&self, message: &str) {
+    /// Prints `note: …` even if quiet: what a flag asked for or a person has to do, which nothing else says.
+    pub fn print_needed_note(&self, message: &str) {
         self.print_labeled("note", "36;1", message);
+    }
+
+    /// Prints `warning: …` even if quiet: what a person has to do.
+    pub fn print_needed_warning(&self, message: &str) {
+        self.print_labeled("warning", "33;1", message);
     }
 
     /// Prints `failed: …`, `rejected: …` or the like about a call, unless quiet.

@@ -15,8 +15,10 @@ const MAX_GAPS_PERCENT: f64 = 25.0;
 /// An idle time is shortened if it is longer than this part of the time in which calls were under way.
 const MIN_GAP_SHARE: f64 = 0.1;
 
-/// The most marks after the first.
+/// The most marks after the first, on a whole axis.
 const MAX_MARKS: u64 = 5;
+/// What a character of a time takes where the axis is narrowest, in percent.
+const CHARACTER_PERCENT: f64 = 2.8;
 /// Times between two marks that people read easily, in milliseconds.
 const ROUND_STEPS_MS: [u64; 27] = [
     1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000,
@@ -43,12 +45,35 @@ struct AxisSpan {
 
 /// A mark on the axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AxisMark {
+struct AxisMark {
     /// Its position, in percent.
-    pub(crate) at: f64,
+    at: f64,
     /// The time that it marks, in milliseconds since the beginning, or the idle time that it replaces.
-    pub(crate) ms: u64,
+    ms: u64,
     is_gap: bool,
+}
+
+impl AxisMark {
+    fn time(&self) -> String {
+        format_duration(Duration::from_millis(self.ms))
+    }
+
+    /// Whether its time is to the left of it.
+    fn is_last(&self) -> bool {
+        self.at > LAST_MARK_PERCENT
+    }
+
+    /// Returns where its text begins and ends where the axis is narrowest, in percent.
+    fn extent(&self) -> (f64, f64) {
+        if self.is_gap {
+            return (self.at - CHARACTER_PERCENT, self.at + CHARACTER_PERCENT);
+        }
+        let width = as_f64(self.time().len() as u64) * CHARACTER_PERCENT;
+        if self.is_last() {
+            return (self.at - width, self.at);
+        }
+        (self.at, self.at + width)
+    }
 }
 
 impl TimeAxis {
@@ -100,8 +125,9 @@ impl TimeAxis {
         span.start + (span.end - span.start) * share
     }
 
-    /// Returns each idle time that was left out as a mark, and round times in the span with the most room.
-    pub(crate) fn marks(&self) -> Vec<AxisMark> {
+    /// Returns each idle time that was left out as a mark, and round times in the span with the most room, where nothing else is
+    /// written.
+    fn marks(&self) -> Vec<AxisMark> {
         let Some(first) = self.spans.first() else {
             return Vec::new();
         };
@@ -124,18 +150,29 @@ impl TimeAxis {
             .iter()
             .max_by(|one, other| (one.end - one.start).total_cmp(&(other.end - other.start)));
         if let Some(widest) = widest {
-            let step = mark_step(widest.to_ms - widest.from_ms);
+            let step = mark_step(widest.to_ms - widest.from_ms, widest.end - widest.start);
             let first = (widest.from_ms - beginning).div_ceil(step);
             let last = (widest.to_ms - beginning) / step;
             marks.extend((first..=last).map(|number| time(beginning + number * step)));
         }
+        let mut written: Vec<(f64, f64)> = Vec::new();
+        marks.retain(|mark| {
+            let (begin, end) = mark.extent();
+            let has_room = written
+                .iter()
+                .all(|(from, to)| end <= *from || *to <= begin);
+            written.extend(has_room.then_some((begin, end)));
+            has_room
+        });
         marks
     }
 }
 
-/// Returns the time between two marks: a round one, so that there are three to six of them.
-fn mark_step(length_ms: u64) -> u64 {
-    let fits = |step: &&u64| length_ms / **step <= MAX_MARKS;
+/// Returns the time between two marks of a span that takes `percent` of the axis: a round one, so that there are at most two, or
+/// three to six of them on a whole axis.
+fn mark_step(length_ms: u64, percent: f64) -> u64 {
+    let most = (as_f64(MAX_MARKS) * percent / 100.0).max(1.0);
+    let fits = |step: &&u64| as_f64(length_ms / **step) <= most;
     let day = 24 * 3_600_000;
     let steps = ROUND_STEPS_MS.iter().find(fits);
     steps
@@ -177,12 +214,12 @@ pub(crate) fn axis_row(axis: &TimeAxis, sticky: bool) -> Markup {
             svg {
                 @for mark in axis.marks() {
                     @let at = format!("{:.2}%", mark.at);
-                    @let time = format_duration(Duration::from_millis(mark.ms));
+                    @let time = mark.time();
                     @if mark.is_gap {
                         text.gap x=(at) y="11" { "⋯" title { (time) " without a call" } }
                     } @else {
                         line x1=(at) x2=(at) y1="14" y2="20" {}
-                        text x=(at) y="11" class=(if mark.at > LAST_MARK_PERCENT { "last" } else { "" }) { (time) }
+                        text x=(at) y="11" class=(if mark.is_last() { "last" } else { "" }) { (time) }
                     }
                 }
             }
@@ -341,6 +378,22 @@ mod tests {
         assert_eq!(gaps, [3_600_000]);
     }
 
+    /// The more idle times there are, the less room is between them.
+    #[test]
+    fn no_text_is_written_over_another() {
+        for count in 1..40 {
+            let intervals = (0..count).map(|number| (number * 10_000, number * 10_000 + 300));
+            let marks = TimeAxis::new(intervals).marks();
+            let mut extents: Vec<(f64, f64)> = marks.iter().map(AxisMark::extent).collect();
+            extents.sort_by(|one, other| one.0.total_cmp(&other.0));
+            assert!(!extents.is_empty());
+            assert!(
+                extents.is_sorted_by(|one, other| one.1 <= other.0),
+                "{marks:?}"
+            );
+        }
+    }
+
     #[test]
     fn marks_are_at_round_times() {
         let times = |length: u64| -> Vec<u64> {
@@ -351,7 +404,7 @@ mod tests {
         assert_eq!(times(9), [0, 2, 4, 6, 8]);
         assert_eq!(times(2_580), [0, 500, 1_000, 1_500, 2_000, 2_500]);
         assert_eq!(times(95_000), [0, 30_000, 60_000, 90_000]);
-        assert_eq!(times(20 * 86_400_000).len(), 6);
+        assert_eq!(times(20 * 86_400_000).len(), 5);
     }
 
     proptest! {

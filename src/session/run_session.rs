@@ -18,7 +18,7 @@ use crate::session::sinks::RunSinks;
 use crate::settings::{CallSetup, LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::text::{escape, quote_path_for_shell};
+use toolq_core::text::{escape, quote_for_shell, quote_path_for_shell};
 use toolq_core::types::{Call, ToolsConfig, TraceContext};
 use toolq_engine::{Engine, EngineSettings, RememberedWrites};
 use toolq_log::memory::{MemoryUse, Remembered};
@@ -261,6 +261,8 @@ fn open_log(
 
 // The end of a session: the summary, the failures, and the exit code.
 
+/// The most calls that a hint names.
+const MAX_NAMED_CALLS: usize = 20;
 /// From these sizes of the default directory on, the summary suggests to remove old logs.
 const MAX_SESSION_BYTES: u64 = 1 << 30;
 const MAX_SESSION_FILES: usize = 10_000;
@@ -273,6 +275,9 @@ impl RunSession<'_> {
         let exit = self.close_sinks(exits);
         if exit != Exit::Output {
             self.print_summary(exit);
+            if let Some(hint) = self.approval_hint() {
+                self.context.stderr.print_needed_note(&hint);
+            }
         }
         self.shut_down();
         exit
@@ -334,12 +339,52 @@ impl RunSession<'_> {
             return;
         }
         let summary = self.sinks.summary();
-        if exit == Exit::NeedsApproval {
-            stderr.print_note("to approve what is missing: `toolq approvals`, then the same command; or at once, with `--approve ask` or `--approve-with PROGRAM`");
-        }
         if summary.has_unanswered_calls() && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command runs what is missing");
         }
+    }
+
+    /// Says how the calls get the approval that they wait for, in one line. A client has been asked.
+    fn approval_hint(&self) -> Option<String> {
+        let summary = self.sinks.summary();
+        let ids = summary.waiting_ids();
+        let calls = match ids.len() {
+            0 if summary.exit() != Exit::NeedsApproval => return None,
+            0 => "a call of an agent waits".to_owned(),
+            1 => "1 call waits".to_owned(),
+            count => format!("{count} calls wait"),
+        };
+        if summary.approver_stop().is_some() || self.source == CallSource::Client {
+            return None;
+        }
+        // Nobody can decide later about a call that has a new id in each run.
+        let lasts = !ids.is_empty() && self.source != CallSource::Command;
+        let path = self
+            .sinks
+            .log_path()
+            .filter(|_| lasts && !self.sinks.has_lost_log());
+        let Some(path) = path else {
+            return Some(format!(
+                "{calls} for an approval: add `--approve all`, `--approve ask` or `--approve-with PROGRAM`"
+            ));
+        };
+        let log = if self.has_default_log {
+            String::new()
+        } else {
+            format!(" --log {}", quote_path_for_shell(path))
+        };
+        // Ids come from a model: what a person copies from here must not be read as anything else.
+        let is_plain =
+            |id: &String| id.starts_with(char::is_alphanumeric) && quote_for_shell(id) == *id;
+        let named = if ids.len() <= MAX_NAMED_CALLS && ids.iter().all(is_plain) {
+            ids.join(" ")
+        } else {
+            "ID…".to_owned()
+        };
+        Some(format!(
+            "{calls} for an approval: see `toolq approvals{log}`, say yes with `toolq approvals approve {named}{log}`, \
+             and run the same command again, or add `--approve ID,…` or `--approve ask` to it"
+        ))
     }
 
     /// Returns what became of the calls. A command has a single one, so that its log fits into the same line.

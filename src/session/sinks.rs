@@ -134,7 +134,7 @@ impl RunSinks {
         }
         let doubts = self.doubts.take().map(DoubtCollector::into_notices);
         for notice in doubts.unwrap_or_default() {
-            stderr.print_warning(&notice.line());
+            stderr.print_needed_warning(&notice.line());
         }
         if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {
             stderr.print_warning(&warning);

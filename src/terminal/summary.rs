@@ -40,6 +40,8 @@ pub struct RunSummary {
     named: BTreeSet<String>,
     /// The most severe exit that an outcome asks for.
     exit: Exit,
+    /// The calls of the input that wait for an approval.
+    waiting: Vec<String>,
     /// Why the approver stopped the run.
     approver_stop: Option<String>,
     /// How many lines servers wrote to stdout that weren't messages, by server.
@@ -68,6 +70,7 @@ impl RunSummary {
             remembered: MemoryNote::default(),
             named: BTreeSet::new(),
             exit: Exit::Ok,
+            waiting: Vec::new(),
             approver_stop: None,
             noise_lines: BTreeMap::new(),
             serial_duration: Duration::ZERO,
@@ -92,6 +95,11 @@ impl RunSummary {
                 || matches!(status, Status::NotExecuted | Status::LogRefused)
         };
         self.errors.keys().any(is_stopped) || self.calls > self.succeeded + self.errors()
+    }
+
+    /// Returns the ids of the calls of the input that wait for an approval.
+    pub fn waiting_ids(&self) -> &[String] {
+        &self.waiting
     }
 
     /// Returns why the approver stopped the run, if it did.
@@ -237,6 +245,9 @@ impl RunSummary {
                 ..
             } if call.parent.is_none() => {
                 self.serial_duration += *duration;
+                if matches!(**outcome, Outcome::NeedsApproval) {
+                    self.waiting.push(call.tool_use_id.clone());
+                }
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;
                 } else {

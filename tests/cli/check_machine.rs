@@ -241,6 +241,65 @@ fn a_path_that_a_sandbox_names_is_only_missed() {
     assert_eq!(report["tools"][0]["missing"], Value::Array(Vec::new()));
 }
 
+/// What several tools miss is said once, and not at all with `-q`.
+#[test]
+fn a_note_names_all_tools_that_it_is_about() {
+    let tool = |name: &str| {
+        format!(
+            "  {name}: {{description: d, input_schema: {{type: object}}, command: [cat], sandbox: {{missing: warn, read: [system, ./gone], write: [out]}}}}\n"
+        )
+    };
+    let tools = format!("version: 1\ntools:\n{}{}", tool("a"), tool("b"));
+    let check = |flags: &[&str]| {
+        let arguments = [&["check", "--machine"], flags].concat();
+        CliSandbox::new()
+            .tools(&tools)
+            .run(&arguments)
+            .assert_exit(0)
+            .stdout
+    };
+    let (all, quiet) = (check(&[]), check(&["-q"]));
+    let note = "note: absent, so the sandbox allows nothing there: ./gone, out (a, b)\n";
+    assert!(all.contains(note), "{all}");
+    assert_eq!(all.matches("gone").count(), 1, "{all}");
+    assert_eq!(quiet, "tool a: ready\ntool b: ready\n");
+}
+
+/// A program that the sandbox doesn't show is as good as missing, whether it is started, read or named by a script.
+#[test]
+fn a_program_that_the_sandbox_keeps_away_is_found_out() {
+    let elsewhere = CliSandbox::new().program("hidden", "#!/bin/sh\n");
+    let elsewhere = elsewhere.run(&["--version"]).dir;
+    let hidden = elsewhere.path().canonicalize().unwrap().join("hidden");
+    let hidden = hidden.to_str().unwrap();
+    for (command, sandbox, kind) in [
+        ("[env, HIDDEN]", "{}", "program"),
+        ("[sh, HIDDEN]", "{}", "script"),
+        ("[./named]", "{}", "interpreter"),
+        ("[cat]", "{read: [root]}", "program"),
+        ("[HIDDEN]", "{}", ""),
+        ("[env, HIDDEN]", "{read: [system, DIR]}", ""),
+        ("[env, HIDDEN]", "false", ""),
+        ("[env, cat]", "{}", ""),
+    ] {
+        let tools = format!(
+            "version: 1\ntools:\n  a: {{description: d, input_schema: {{type: object}}, command: {command}, sandbox: {sandbox}}}\n"
+        );
+        let dir = hidden.strip_suffix("/hidden").unwrap();
+        let ran = CliSandbox::new()
+            .tools(&tools.replace("HIDDEN", hidden).replace("DIR", dir))
+            .program("named", &format!("#!{hidden}\n"))
+            .run(&["check", "--machine", "--format", "json"]);
+        let mut found = missing_things(&ran);
+        found.retain(|thing| !thing.contains(": kernel "));
+        let is_as_expected = match kind {
+            "" => found.is_empty(),
+            kind => found.len() == 1 && found[0].starts_with(&format!("a: {kind} ")),
+        };
+        assert!(is_as_expected, "{command} {sandbox}: {found:?}");
+    }
+}
+
 #[test]
 fn what_an_agent_and_its_wrapper_need_is_found_missing() {
     let tools = "version: 1\ntools:\n  ask: {description: d, input_schema: {type: object}, agent: {endpoint: 'http://127.0.0.1:1/v1/messages', model: m, prompt: p, system: s, tools: [], api_key: '${MACHINE_KEY}'}}\n  wrapped: {description: d, input_schema: {type: object}, command: [cat], wrapper: [no-such-wrapper, --]}\n";

@@ -472,6 +472,33 @@ fn a_path_in_the_wrong_place_is_met_with_the_right_command() {
     assert!(!ran.stderr.contains("--from --fram"), "{}", ran.stderr);
 }
 
+/// Whoever types what another program calls it, or a file, is told what to type.
+#[test]
+fn what_others_call_otherwise_leads_to_the_right_command() {
+    for (typed, tip) in [
+        ("dry-run", "'toolq plan'"),
+        ("run --dry-run", "'toolq plan'"),
+        ("validate", "'toolq check'"),
+        ("exec", "'toolq run'"),
+        ("test", "'toolq replay'"),
+        ("resume", "'toolq run FILE'"),
+        ("logs", "'toolq log list'"),
+        ("show", "'toolq log show'"),
+        ("deny", "'toolq approvals deny'"),
+        ("answers/response.json", "'toolq run answers/response.json'"),
+        (
+            "init mine/tools.json",
+            "'toolq init --from mine/tools.json'",
+        ),
+    ] {
+        let words: Vec<&str> = typed.split(' ').collect();
+        let ran = toolq().run(&words).assert_exit(2);
+        assert!(ran.stderr.contains(tip), "{typed}: {}", ran.stderr);
+    }
+    let unknown = toolq().run(&["frobnicate"]).assert_exit(2).stderr;
+    assert!(!unknown.contains("tip:"), "{unknown}");
+}
+
 /// A flag that only some builds have is in the help of all of them.
 #[cfg(not(feature = "otlp"))]
 #[test]

@@ -36,7 +36,7 @@ mod timing;
 mod turn;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-pub use command::{find_interpreter, find_program, find_sandbox_gaps};
+pub use command::{find_interpreter, find_program, find_sandbox_gaps, hides_file};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::SchemaDiscovery;

@@ -171,6 +171,10 @@ impl LogError {
                 "replace it with a directory of your own, and move the files of this log there"
             }
             Self::Io { .. } => "check its permissions and the disk it is on",
+            Self::NotFound(_) => {
+                "`toolq log list` lists the sessions with their ids; `toolq log show --id ID` shows a call"
+            }
+            Self::NoSession(_) => "`toolq run` writes one; name the log of a run with `--log FILE`",
             _ => "name a session log that toolq wrote",
         }
         .to_owned()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from typing import Any
 
 import pytest
-from conftest import call, message, reader, results
+from conftest import call, message, reader, results, wait_for
 
 import toolq
 
@@ -34,6 +35,16 @@ def test_whatever_is_no_clear_yes_is_a_no(approve: Any) -> None:
     with reader(approve=approve) as t:
         [(is_error, text)] = results(t.answer(message(call("pay", amount=5))))
     assert is_error and "Denied" in text and "hunter2" not in text
+
+
+def test_a_call_can_wait_for_a_later_approval(binary: str) -> None:
+    turn = message(call("pay", "toolu_01A09q90qw90lq917835lq9x", amount=5))
+    approve = [binary, "approvals", "approve", turn["content"][0]["id"], "--log", "log.jsonl"]
+    with reader(approve=lambda _: toolq.LATER, log="log.jsonl") as t:
+        [(is_error, text)] = results(t.answer(turn))
+        assert is_error and "needs an approval" in text
+        wait_for(lambda: subprocess.run(approve).returncode == 0)
+        assert results(t.answer(turn)) == [(False, "paid 5")]
 
 
 def test_async_callbacks() -> None:

@@ -4,7 +4,7 @@ with toolq.Toolq("tools.yaml", tools=[weather]) as t:
     results = t.answer(response)
 """
 
-from ._approval import ApprovalRequest, Decision
+from ._approval import LATER, ApprovalRequest, Decision
 from ._binary import find_binary
 from ._client import DeclarationFormat, Toolq
 from ._errors import (
@@ -24,6 +24,7 @@ from ._pending import Pending
 from ._tool import Blocks, Tool, tool
 
 __all__ = [
+    "LATER",
     "ApprovalRequest",
     "BinaryNotFoundError",
     "Blocks",

@@ -33,6 +33,9 @@ class Decision:
     reason: str | None = None
 
 
+LATER = Decision(False)
+"""The call isn't run now: it waits for `toolq approvals approve`, and its message has to be answered again"""
+
 ApprovalAnswer = Union[bool, Decision]
 Approve = Callable[[ApprovalRequest], Union[ApprovalAnswer, Awaitable[ApprovalAnswer]]]
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
-from ._approval import Approve, read_request, to_decision
+from ._approval import LATER, Approve, read_request, to_decision
 from ._callbacks import CallbackRunner, Caller
 from ._errors import ClosedError, MessageError, ProcessError, StartError, ToolqError
 from ._events import EventStream
@@ -192,7 +192,7 @@ class Connection:
         def decide(answer: Any, error: BaseException | None) -> None:
             decision = to_decision(answer, error)
             line = {"type": "approve", "id": number, "question": question}
-            line["decision"] = "yes" if decision.approved else "no"
+            line["decision"] = "later" if decision is LATER else "yes" if decision.approved else "no"
             if decision.reason:
                 line["reason"] = decision.reason
             self._send(line)

@@ -16,6 +16,9 @@ export interface Decision {
   reason?: string;
 }
 
+/** The call isn't run now: it waits for `toolq approvals approve`, and its message has to be answered again. */
+export const LATER: Decision = { approved: false };
+
 export type Approve = (request: ApprovalRequest) => boolean | Decision | Promise<boolean | Decision>;
 
 const FAILED: Decision = { approved: false, reason: "nobody could be asked: the approval itself failed" };

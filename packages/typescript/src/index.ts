@@ -1,4 +1,4 @@
-export type { ApprovalRequest, Approve, Decision } from "./approval.js";
+export { type ApprovalRequest, type Approve, type Decision, LATER } from "./approval.js";
 export { findBinary } from "./binary.js";
 export {
   BinaryNotFoundError,

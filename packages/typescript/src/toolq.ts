@@ -1,4 +1,4 @@
-import { type Approve, decide } from "./approval.js";
+import { type Approve, LATER, decide } from "./approval.js";
 import { findBinary } from "./binary.js";
 import { ClosedError, MessageError, ProcessError, ReloadError, StartError, ToolqError } from "./errors.js";
 import { type Event, EventStream } from "./events.js";
@@ -241,8 +241,9 @@ export class Toolq {
   }
 
   async #ask(id: number, question: unknown, call: Record<string, unknown>): Promise<void> {
-    const { approved, reason } = await decide(this.#options.approve, call);
-    this.#send({ type: "approve", id, question, decision: approved ? "yes" : "no", reason });
+    const decision = await decide(this.#options.approve, call);
+    const word = decision === LATER ? "later" : decision.approved ? "yes" : "no";
+    this.#send({ type: "approve", id, question, decision: word, reason: decision.reason });
   }
 
   #handleEvent(line: string): void {

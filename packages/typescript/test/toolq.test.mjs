@@ -13,6 +13,7 @@ import {
   Blocks,
   ClosedError,
   findBinary,
+  LATER,
   MessageError,
   ProcessError,
   ReloadError,
@@ -193,6 +194,12 @@ test("approve decides, and whatever is no clear yes is a no", async () => {
     });
   }
 });
+
+test("a call can wait for a later approval", () =>
+  using({ approve: () => LATER }, async (t) => {
+    const [[isError, text]] = results(await t.answer(message(call("pay", { amount: 5 }))));
+    assert.ok(isError && text.includes("needs an approval"), text);
+  }));
 
 test("events are told to all readers", () =>
   using({ events: true }, async (t) => {

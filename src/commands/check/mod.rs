@@ -80,7 +80,7 @@ pub fn check_tools_file(
             context.print_problems(&file, &problems);
             if let Some(needs) = &needs {
                 let color = context.stderr.is_stdout_colored();
-                stdout::write_line(&render_text(needs, color))?;
+                stdout::write_line(&render_text(needs, color, context.stderr.quiet))?;
             }
         }
         format => print_placed(format, &placed_problems(&file, &problems), needs.as_ref())?,

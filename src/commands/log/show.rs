@@ -14,6 +14,7 @@ use crate::commands::log::log_files::{
 use crate::context::CommandContext;
 use crate::log_view::{
     CallFilter, LogRenderer, TextLayout, ToolNameFilter, WholeCallRenderer, doubt_notices,
+    settlement_lines,
 };
 use crate::output::{CommandError, Exit, stdout};
 use toolq_core::os::ProcessIdentity;
@@ -98,7 +99,8 @@ fn show_call(
         [path] => quote_path_for_shell(path),
         _ => "LOG".to_owned(),
     };
-    let hint = format!("`toolq log show --format json {log}` prints the ids of all calls");
+    let hint =
+        format!("`toolq log show {log}` shows its calls; `toolq log list` lists other sessions");
     Err(CommandError::usage(format!("no call {id} in {place}")).with_hint(hint))
 }
 
@@ -134,6 +136,11 @@ fn show_in_log(
             }
             Err(damage) if damage.is_torn_end() => warn_torn(path, &damage, context),
             Err(damage) => return Err(unreadable_log(&LogError::from_corruption(path, damage))),
+        }
+    }
+    if is_known && format == LogFormat::Text {
+        for line in settlement_lines(path, context, |call| call.tool_use_id == id) {
+            stdout::write_line(&format!("  {line}"))?;
         }
     }
     Ok(is_known)
@@ -237,6 +244,9 @@ impl<'a> LogPrinter<'a> {
             // What can't be read was reported above.
             for notice in doubt_notices(self.path, self.context).unwrap_or_default() {
                 self.print_text(&format!("\n{}\n", notice.lines(columns)))?;
+            }
+            for line in settlement_lines(self.path, self.context, |_| true) {
+                self.print_text(&format!("\n{line}\n"))?;
             }
         }
         match self.unfinished_label() {

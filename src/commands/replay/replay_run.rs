@@ -122,7 +122,7 @@ impl<'a> ReplayRun<'a> {
         {
             let place = place.display();
             let note = format!("the copy on which {name} was replayed: {place}");
-            context.stderr.print_requested_note(&note);
+            context.stderr.print_needed_note(&note);
         }
         let edits = edits?;
         let is_log = recording.dialect() == Dialect::Toolq;

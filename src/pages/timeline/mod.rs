@@ -104,7 +104,7 @@ fn summary(timeline: &LogTimeline) -> String {
             .end
             .as_ref()
             .filter(|_| call.outcome != OutcomeKind::Unfinished);
-        let status = end.map_or_else(|| call.outcome.label().into(), |end| end.status.clone());
+        let status = end.map_or_else(|| call.summary().into(), |end| end.status.clone());
         outcomes.add(call.outcome, status);
     }
     parts.append(&mut outcomes.labels());
@@ -276,8 +276,7 @@ fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
 /// Returns how it ended, how long that took, and where the log says so.
 fn end_facts(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let end = call.end.as_ref();
-    let mut parts =
-        vec![end.map_or_else(|| call.outcome.label().to_owned(), |end| end.label.clone())];
+    let mut parts = vec![end.map_or_else(|| call.summary().to_owned(), |end| end.label.clone())];
     let took = timeline.duration_of(call).filter(|_| end.is_none());
     parts.extend(took.map(|took| format!("after {}", format_ms(took))));
     if let Some(started) = call.started_ms() {
@@ -315,12 +314,10 @@ fn call_row(
     } else {
         String::new()
     };
-    let end = call.end.as_ref();
-    let summary = end.map_or(call.outcome.label(), |end| end.summary.as_str());
     html! {
         li id=(anchor) class=(row_class(call, placement)) data-batch=[&placement.heading] data-tool-use-id=(visible_text(&call.tool_use_id)) {
             a href=(format!("#{anchor}")) {
-                span.state { (state_mark(call.outcome)) " " (visible_text(summary)) (attempts) }
+                span.state { (state_mark(call.outcome)) " " (visible_text(call.summary())) (attempts) }
                 span.name { (visible_text(&call.tool_name)) }
                 span.input {
                     @if call.effect == Some(Effect::Write) { span.effect { (Effect::Write.verb()) } " " }

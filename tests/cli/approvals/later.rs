@@ -6,7 +6,7 @@ use crate::support::resume_sandbox::ResumeSandbox;
 
 const RANDOM_ID: &str = "toolu_01A09q90qw90lq917835lq9x";
 
-/// Two payments, the second of which waits for the first.
+/// Two payments, both of which wait for a person.
 fn sandbox() -> ResumeSandbox {
     let tools = r#"
 tools:
@@ -61,14 +61,19 @@ fn a_decision_is_about_the_input_that_was_shown() {
     let other = input.replace("123456789012345678901", "999");
     sandbox.write_file("other.json", &other);
     run("other.json", 6);
-    assert_eq!(waiting(&sandbox, &[]).len(), 2);
+    let of_id = || {
+        let mut calls = waiting(&sandbox, &[]);
+        calls.retain(|call| call["tool_use_id"] == RANDOM_ID);
+        calls
+    };
+    assert_eq!(of_id().len(), 2);
     let ambiguous = decide("approve", RANDOM_ID).assert_exit(2);
     assert!(
         ambiguous.stderr.contains("several calls"),
         "{}",
         ambiguous.stderr
     );
-    let calls = waiting(&sandbox, &[]);
+    let calls = of_id();
     let first = calls.iter().find(|call| call["input"]["n"] != json!(999));
     let first = first.unwrap()["id"].as_str().unwrap().to_owned();
     let said = decide("approve", &first).assert_exit(0).stderr;
@@ -126,7 +131,11 @@ fn what_was_approved_runs_when_its_input_is_run_again() {
         let asked = run(6);
         assert!(asked.stderr.contains("toolq approvals"), "{}", asked.stderr);
         let calls = waiting(&sandbox, log);
-        assert_eq!(calls.len(), 1);
+        let ids: Vec<&str> = calls
+            .iter()
+            .filter_map(|call| call["tool_use_id"].as_str())
+            .collect();
+        assert_eq!(ids, [RANDOM_ID, "b"], "in their order");
         assert_eq!(calls[0]["tool_name"], "pay");
         let listed = decide(&[]).assert_exit(0).stdout;
         assert!(
@@ -134,7 +143,7 @@ fn what_was_approved_runs_when_its_input_is_run_again() {
             "its input is whole: {listed}"
         );
         decide(&["approve", RANDOM_ID]).assert_exit(0);
-        assert_eq!(waiting(&sandbox, log), Vec::<Value>::new());
+        assert_eq!(waiting(&sandbox, log).len(), 1);
         assert!(sandbox.effects().is_empty(), "nothing runs by itself");
         run(6);
         let calls = waiting(&sandbox, log);
@@ -156,6 +165,27 @@ fn what_was_approved_runs_when_its_input_is_run_again() {
         }
         assert_eq!(sandbox.effects().len(), 2);
     }
+}
+
+/// Whoever comes later decides about the calls of a turn together, by the line that the run has printed.
+#[test]
+fn all_calls_of_a_turn_are_approved_at_once() {
+    let sandbox = sandbox();
+    let said = sandbox
+        .run_toolq(&["run", "-q", "input.json"])
+        .assert_exit(6)
+        .stderr;
+    let commands: Vec<&str> = said.split('`').collect();
+    let approve: Vec<&str> = commands[3].split(' ').skip(1).collect();
+    assert_eq!(approve, ["approvals", "approve", RANDOM_ID, "b"], "{said}");
+    sandbox.run_toolq(&approve).assert_exit(0);
+    assert_eq!(waiting(&sandbox, &[]), Vec::<Value>::new());
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(0);
+    assert_eq!(
+        sandbox.effects(),
+        ["pay 123456789012345678901", "pay 2"],
+        "in their order"
+    );
 }
 
 /// The decision is about what would run, not about an id.

@@ -124,13 +124,15 @@ fn a_boolean_in_quotes_is_answered_with_what_to_write() {
     }
 }
 
-/// Reads run all the same; later calls with effects don't, and the exit code says that something is missing.
+/// Reads run all the same; calls with effects don't, and the exit code says that something is missing. One line names all that
+/// wait, even with `-q`.
 #[test]
 fn without_an_approver_nothing_that_needs_one_runs() {
-    let output = sandbox()
-        .stdin(four_calls())
-        .run(&["run", "--log", "log.jsonl"])
-        .assert_exit(6);
+    let run = |flags: &[&str]| {
+        let arguments = [&["run"], flags].concat();
+        sandbox().stdin(four_calls()).run(&arguments).assert_exit(6)
+    };
+    let output = run(&["--log", "log.jsonl"]);
     assert_eq!(output.file("ran").unwrap(), "look\nlook\n");
     let results = output.result_texts();
     assert!(
@@ -139,27 +141,47 @@ fn without_an_approver_nothing_that_needs_one_runs() {
             .starts_with("Not executed: pay needs an approval"),
         "{results:?}"
     );
+    assert_eq!(results[3], results[1]);
+    let hint = run(&["-q", "--log", "log.jsonl"]).stderr;
     assert!(
-        results[3].0.contains("waits for an approval"),
-        "{results:?}"
+        hint.starts_with("note: 2 calls wait for an approval")
+            && hint.contains("`toolq approvals approve toolu_1 toolu_3 --log log.jsonl`")
+            && hint.lines().count() == 1,
+        "{hint}"
     );
-    assert!(
-        output
-            .stderr
-            .contains("`toolq approvals`, then the same command"),
-        "{}",
-        output.stderr
-    );
-    let skipped = words(&[
-        ("tool_skipped", "needs_approval"),
-        ("tool_skipped", "not_executed"),
-    ]);
+    assert!(output.stderr.ends_with(&hint), "{}", output.stderr);
+    let unremembered = run(&["-q", "--no-log"]).stderr;
+    assert!(unremembered.contains("`--approve all`"), "{unremembered}");
+    let skipped = words(&[("tool_skipped", "needs_approval"); 2]);
     let decisions = decisions(&output.file("log.jsonl").unwrap());
     let decisions: Vec<_> = decisions
         .into_iter()
         .filter(|[kind, _]| kind == "tool_skipped")
         .collect();
     assert_eq!(decisions, skipped);
+}
+
+/// Behind a call that waits, one that needs no approval waits for that one, and so does one that has its approval.
+#[test]
+fn what_is_approved_waits_for_what_is_not() {
+    let output = sandbox()
+        .stdin(four_calls())
+        .run(&["run", "-q", "--approve", "toolu_3"])
+        .assert_exit(6);
+    let results = output.result_texts();
+    assert!(
+        results[3].0.contains("the preceding pay call waits"),
+        "{results:?}"
+    );
+    assert!(
+        output.stderr.starts_with("note: 1 call waits"),
+        "{}",
+        output.stderr
+    );
+    // Names that a person can't copy safely aren't part of a command.
+    let named = four_calls().replace("toolu_1", "all; reboot");
+    let output = sandbox().stdin(named).run(&["run", "-q"]).assert_exit(6);
+    assert!(output.stderr.contains("approve ID…`"), "{}", output.stderr);
 }
 
 /// What is missing runs in order, and what had only read runs again.

@@ -35,6 +35,22 @@ fn a_program_says_yes_with_exit_code_0() {
     );
 }
 
+/// While somebody thinks it over, the log and its page say what the call waits for.
+#[test]
+fn a_log_says_that_a_call_waits_for_an_approval() {
+    let look = r#"until grep -q needs_approval log.jsonl; do :; done
+"$TOOLQ" log show log.jsonl > shown
+"$TOOLQ" log export --format html log.jsonl -o page.html 2> /dev/null"#;
+    let output = sandbox_with(look)
+        .env("TOOLQ", env!("CARGO_BIN_EXE_toolq"))
+        .run(&RUN)
+        .assert_exit(0);
+    let shown = output.file("shown").unwrap();
+    assert!(shown.contains("waits for an approval"), "{shown}");
+    let page = output.file("page.html").unwrap();
+    assert!(page.contains("… waits for an approval</span>"), "{page}");
+}
+
 /// The model gets the reason, and the run continues.
 #[test]
 fn a_program_says_no_with_exit_code_1() {

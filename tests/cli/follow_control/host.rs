@@ -61,6 +61,11 @@ impl Host {
         }
     }
 
+    /// Where it runs.
+    pub(crate) fn sandbox(&self) -> &CliSandbox {
+        &self.sandbox
+    }
+
     pub(crate) fn send(&mut self, line: &str) {
         assert!(self.try_send(line), "toolq is gone");
     }

@@ -11,6 +11,7 @@ mod reload;
 use std::fs;
 
 use crate::support::CliSandbox;
+use crate::support::waiting::wait_until;
 use host::Host;
 use serde_json::json;
 
@@ -156,6 +157,29 @@ fn only_the_call_that_was_asked_about_is_approved() {
     );
     let text = end.lines[0]["message"][0]["content"].as_str().unwrap();
     assert!(text.contains("needs an approval"), "{text}");
+    assert_eq!(fs::read_to_string(end.dir.join("ran")).unwrap(), "pay\n");
+}
+
+/// A host without a person at hand lets a call wait, and a person decides before the same turn comes again.
+#[test]
+fn a_host_leaves_a_call_waiting_for_a_later_approval() {
+    let mut host = Host::start(TOOLS, &[]);
+    let id = "toolu_01A09q90qw90lq917835lq9x";
+    let call = json!({"type": "tool_use", "id": id, "name": "pay", "input": {}});
+    let turn = json!({"type": "turn", "id": "a", "message": [call]});
+    host.send_json(&turn);
+    assert_eq!(host.read()["type"], "approval");
+    host.send(r#"{"type":"approve","id":"a","question":1,"decision":"later"}"#);
+    let waits = host.read()["message"][0]["content"].to_string();
+    assert!(waits.contains("needs an approval"), "{waits}");
+    let approve = ["approvals", "approve", id, "--log", "log.jsonl"];
+    wait_until("the question is noted", || {
+        let mut command = host.sandbox().command(&approve);
+        command.output().unwrap().status.success()
+    });
+    host.send_json(&turn);
+    assert_eq!(host.read()["message"][0]["content"], "paid");
+    let end = host.end();
     assert_eq!(fs::read_to_string(end.dir.join("ran")).unwrap(), "pay\n");
 }
 

@@ -228,6 +228,13 @@ fn one_call_is_shown_whole() {
     assert_eq!(records.assert_exit(0).lines().len(), 3);
     let unknown = show_log(log.text(), &["--id", "toolu_x"]).assert_exit(2);
     assert!(unknown.stderr.contains("no call toolu_x in log.jsonl"));
+    assert!(unknown.stderr.contains("`toolq log show log.jsonl`"));
+    // Somebody may take the id of a call for one of a session.
+    let unknown = CliSandbox::new()
+        .run(&["log", "show", "toolu_x"])
+        .assert_exit(4);
+    let hint = "hint: `toolq log list` lists the sessions with their ids; `toolq log show --id ID`";
+    assert!(unknown.stderr.contains(hint), "{}", unknown.stderr);
     let full = show_log(log.text(), &["--full"]).assert_exit(0).stdout;
     assert!(
         full.contains(long.trim_end()) && full.contains("line 19"),

@@ -329,7 +329,7 @@ fn hints_fit_the_command() {
     let ran = CliSandbox::new().run(&resolve).assert_exit(4);
     insta::assert_snapshot!(ran.stderr, @"
     error: the session log log.jsonl doesn't exist
-     hint: name a session log that toolq wrote
+     hint: `toolq log list` lists the sessions with their ids; `toolq log show --id ID` shows a call
     ");
     let ran = CliSandbox::new()
         .run(&["log", "resolve", "a", "--not-done"])

@@ -41,6 +41,61 @@ fn an_interrupted_write_stays_in_doubt() {
     sandbox.assert_log_sequence();
 }
 
+/// What was found out later stands in the memory, and every log that says in doubt is shown with it.
+#[test]
+fn a_log_is_shown_with_what_was_said_later() {
+    let input = calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]);
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &input);
+    assert_eq!(sandbox.run_toolq(&["run", "input.json"]).code, None);
+    let doubted = sandbox
+        .run_toolq(&["run", "-q", "input.json"])
+        .assert_exit(3);
+    let (_, command) = doubted.stderr.split_once("`toolq ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    let resolve = command
+        .split(' ')
+        .chain(["--done", "--result", "sent", "--note", "by phone"]);
+    sandbox
+        .run_toolq(&resolve.collect::<Vec<_>>())
+        .assert_exit(0);
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(0);
+    let list = sandbox
+        .run_toolq(&["log", "list", "--format", "json"])
+        .assert_exit(0)
+        .stdout;
+    let sessions = crate::support::parse_json_lines(&list);
+    assert_eq!(sessions.len(), 3, "{list}");
+    for session in sessions {
+        let id = session["id"].as_str().unwrap();
+        let whole = ["log", "show", "--id", "toolu_1"];
+        for arguments in [&whole[..2], &whole].map(|words| [words, &[id]].concat()) {
+            let shown = sandbox.run_toolq(&arguments).assert_exit(0).stdout;
+            let line = shown.lines().map(str::trim_start);
+            let line = line
+                .rev()
+                .find(|line| line.starts_with("resolved fatal toolu_1 "));
+            // The last run has its result.
+            assert_eq!(line.is_some(), session["state"] != "finished", "{shown}");
+            let said = ": done with the result \"sent\" (by phone)";
+            assert!(line.is_none_or(|line| line.ends_with(said)), "{shown}");
+        }
+    }
+}
+
+/// `-q` leaves out what nobody has to act on.
+#[test]
+fn a_quiet_run_says_how_to_settle_a_call() {
+    let sandbox = killed_in_second_call();
+    let quiet = ["run", "-q", "--log", "log.jsonl", "input.json"];
+    let stderr = sandbox.run_toolq(&quiet).assert_exit(3).stderr;
+    assert!(
+        stderr.starts_with("warning: in doubt: fatal toolu_1")
+            && stderr.contains("`toolq log resolve ")
+            && stderr.lines().count() == 1,
+        "{stderr}"
+    );
+}
+
 /// Calls after one in doubt may build on it, so they wait until it is settled.
 #[test]
 fn calls_after_a_call_in_doubt_dont_run() {

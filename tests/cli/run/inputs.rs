@@ -203,6 +203,27 @@ fn a_form_that_from_does_not_name_is_an_error_in_the_same_words() {
     }
 }
 
+/// The parser of JSON would ask for a key or a value where a comma is too many.
+#[test]
+fn a_trailing_comma_is_called_one() {
+    let say = r#"{"type":"tool_use","id":"a","name":"say","input":{"text":"x"}}"#;
+    let in_object = say.replace(r#""x"}"#, "\"x\",\n}");
+    for (input, place) in [(format!("[{say}, ]"), "1:66"), (in_object, "2:1")] {
+        let ran = toolq().stdin(input).run(&["run"]).assert_exit(2);
+        let error = format!("error: stdin:{place}: the input is not valid JSON: trailing comma\n");
+        assert!(ran.stderr.starts_with(&error), "{}", ran.stderr);
+    }
+    let arguments = json!({"name": "say", "arguments": r#"{"text":"x",}"#});
+    let call = json!({"id": "a", "type": "function", "function": arguments});
+    let message = json!({"role": "assistant", "tool_calls": [call]}).to_string();
+    let ran = toolq().stdin(message).run(&["run"]).assert_exit(0);
+    assert!(
+        ran.stdout.contains("trailing comma at line 1 column 13"),
+        "{}",
+        ran.stdout
+    );
+}
+
 /// What supervises commands is started while a long file is read. It ends with toolq, also if nothing is to run.
 #[test]
 fn a_long_file_leaves_no_supervisor() {

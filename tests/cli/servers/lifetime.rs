@@ -126,11 +126,10 @@ jq -r '.metadata.status // empty' log.jsonl >&2"#
             let sandbox = sandbox(&[]).tools(&tools);
             let input = format!(r#"{{"type":"tool_use","id":"c0","name":"{tool}","input":{{}}}}"#);
             let output = sandbox.file("in.json", input).run_shell(&script);
-            assert_eq!(
-                output.stderr,
-                format!("exit 143\n{status}\n"),
-                "{tool} {again}"
-            );
+            let (doubt, ended) = output.stderr.split_once("exit ").unwrap();
+            assert_eq!(ended, format!("143\n{status}\n"), "{tool} {again}");
+            let is_in_doubt = doubt.starts_with("warning: in doubt: pay c0.");
+            assert_eq!(is_in_doubt, status == "in_doubt", "{doubt}");
             wait_until_gone(&lines(output.dir.path(), "starts"));
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toolq_core::types::{Backing, CommandBacking, CommandLimits, Leftovers, StdinSource};
 
+use crate::support::CliSandbox;
 use crate::tools_file::{
     assert_no_problems, assert_refused, assert_warned, file_with_tool, load_tools,
 };
@@ -208,6 +209,54 @@ fn dashes_name_inputs_that_begin_an_argument() {
         paths: [a] ⏎ command: {argv: [cat, "{a}"], dashes: [a]} ⇒ a ⇒ never begins with `-`
         "#,
     );
+}
+
+/// What a script is given, its programs may take for options: to write `--option={x}` there would be no help.
+#[test]
+fn a_leading_dash_behind_a_script_is_for_the_script_to_stand() {
+    let hint = |command: &str| {
+        let tools = format!(
+            "tools:\n  a:\n    input_schema: {{type: object, properties: {{x: {{type: string}}}}, required: [x]}}\n    command: {command}\n"
+        );
+        let checked = CliSandbox::new()
+            .tools(&tools)
+            .run(&["check"])
+            .assert_exit(0);
+        checked
+            .stderr
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for command in [
+        r#"[sh, -c, 'grep "$1" notes', sh, "{x}"]"#,
+        r#"[env, sh, ./search.sh, "{x}"]"#,
+    ] {
+        let said = hint(command);
+        assert!(
+            said.contains("what the script starts could take it"),
+            "{said}"
+        );
+        assert!(
+            said.contains("`grep -- \"$1\"` does, then allow it"),
+            "{said}"
+        );
+        assert!(!said.contains("--option"), "{said}");
+    }
+    assert!(hint(r#"[grep, "{x}", notes]"#).contains("write `--option={x}`"));
+    // The form that is recommended has no warning, and takes the value.
+    let tools = r#"
+tools:
+  search:
+    input_schema: {type: object, properties: {x: {type: string}}, required: [x]}
+    effect: read
+    command: {argv: [sh, -c, 'grep -- "$1" notes', sh, "{x}"], dashes: [x]}
+"#;
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .file("notes", "a -v b\n")
+        .run_shell(r#""$TOOLQ" check --strict && "$TOOLQ" call search '{"x":"-v"}'"#);
+    assert_eq!(ran.stdout, "a -v b\n", "{}", ran.stderr);
 }
 
 /// Without a `stdin`, the input is handed over once: through templates, or else on stdin.

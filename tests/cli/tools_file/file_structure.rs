@@ -267,6 +267,8 @@ fn a_yaml_syntax_error_has_a_hint() {
             "tools:\n  a: \"b\n  c: 1\n",
             "is there an unclosed quote before this?",
         ),
+        ("tools: {a: {},,}\n", "leave it out"),
+        ("tools:\n  a: {command: [date]},\n  b: {}\n", "leave it out"),
         ("", "`toolq init` writes an example"),
     ] {
         let problems = load_text(text).problems;

@@ -92,8 +92,11 @@ impl Input {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
         check_size(text)?;
-        let raw: &RawValue =
-            serde_json::from_str(text).map_err(|error| InvalidInput::NotJson(error.to_string()))?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            let cause = parse_error_cause(text, &error);
+            InvalidInput::NotJson(format!("{cause} at line {line} column {column}"))
+        })?;
         match JsonText::from(raw).kind() {
             JsonKind::Object => {}
             JsonKind::Null => return Err(InvalidInput::Missing),
@@ -303,14 +306,38 @@ impl InvalidInput {
 
 // Says why a text can't be read as JSON.
 
-/// Says why `what`, such as `the input`, can't be read. A number beyond every float is valid JSON all the same, so it isn't
-/// called anything else.
-pub(crate) fn describe_parse_error(what: &str, error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.split(" at line ").next().unwrap_or_default() {
+/// Says why `what`, such as `the input`, can't be read from `text`. A number beyond every float is valid JSON all the same, so it
+/// isn't called anything else.
+pub(crate) fn describe_parse_error(what: &str, text: &str, error: &serde_json::Error) -> String {
+    match &*parse_error_cause(text, error) {
         "number out of range" => format!("{what} has a number out of range; at most 1.8e308"),
         cause => format!("{what} is not valid JSON: {cause}"),
     }
+}
+
+/// Says why `text` isn't JSON. `serde_json` knows a trailing comma only where it builds a value.
+fn parse_error_cause(text: &str, error: &serde_json::Error) -> String {
+    let at = parse_error_offset(text, error);
+    let (before, after) = text.split_at_checked(at).unwrap_or_default();
+    if before.trim_end().ends_with(',') && after.starts_with(['}', ']']) {
+        return "trailing comma".to_owned();
+    }
+    let cause = error.to_string();
+    cause
+        .split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Returns the offset in `text` at which the parser found an error.
+pub(crate) fn parse_error_offset(text: &str, error: &serde_json::Error) -> usize {
+    let lines = text.split_inclusive('\n');
+    let before: usize = lines
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
+    before + error.column().saturating_sub(1)
 }
 
 // JSON on one line.

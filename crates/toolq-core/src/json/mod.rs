@@ -8,7 +8,7 @@ mod writing;
 pub use decimal::find_lost_digits;
 pub(crate) use decimal::{Decimal, rounded_integer};
 pub use input::{Input, InvalidInput, MAX_INPUT_BYTES, check_json, to_json_line};
-pub(crate) use input::{MAX_INPUT_VALUES, describe_parse_error};
+pub(crate) use input::{MAX_INPUT_VALUES, describe_parse_error, parse_error_offset};
 pub(crate) use value::{DuplicateKey, ObjectIter, unescape_pointer_token};
 pub use value::{
     JsonKind, JsonText, ParsedObject, escape_pointer_token, json_pointer, pointer_tokens,

@@ -57,7 +57,9 @@ impl ToolDeclaration {
     /// Says why the schema can't be in a tools.yaml; `None` if it can.
     pub fn schema_fault(&self) -> Option<String> {
         let schema = serde_json::from_str::<Value>(self.input_schema.get());
-        schema.err().map(|error| describe_parse_error("it", &error))
+        schema
+            .err()
+            .map(|error| describe_parse_error("it", self.input_schema.get(), &error))
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::Utf8Error;
 
 use serde::de::IgnoredAny;
 
-use crate::json::{DuplicateKey, JsonText, ParsedObject, describe_parse_error};
+use crate::json::{DuplicateKey, JsonText, ParsedObject, describe_parse_error, parse_error_offset};
 use crate::text::format_bytes;
 use crate::transcript::input_source::{InputError, InputSource, OffsetError};
 use crate::transcript::json_end_scanner::JsonEndScanner;
@@ -185,7 +185,7 @@ impl InputWindow {
 
     /// Whether an error is only that the window ends in the middle of a number.
     fn may_continue(&self, text: &str, error: &serde_json::Error) -> bool {
-        !self.at_end && position_of(text, error) + 1 >= text.len() && text.len() == self.len
+        !self.at_end && parse_error_offset(text, error) + 1 >= text.len() && text.len() == self.len
     }
 
     fn read_document(
@@ -203,7 +203,7 @@ impl InputWindow {
         let document = InputDocument {
             json,
             object: ParsedObject::open(json).map_err(|error| {
-                self.error_at(begin, describe_parse_error("the input", &error), None)
+                self.error_at(begin, describe_parse_error("the input", text, &error), None)
             })?,
             origin,
         };
@@ -269,8 +269,8 @@ impl InputWindow {
     }
 
     fn not_json_error(&self, text: &str, begin: usize, error: &serde_json::Error) -> OffsetError {
-        let at = position_of(text, error).min(text.len());
-        let message = describe_parse_error("the input", error);
+        let at = parse_error_offset(text, error).min(text.len());
+        let message = describe_parse_error("the input", text, error);
         let error = self.error_at(at, message, foreign_format_hint(&text[begin..]));
         error.in_document_at(self.input_offset(begin))
     }
@@ -294,16 +294,6 @@ impl InputWindow {
 }
 
 const UTF8_HINT: &str = "convert it to UTF-8, for example with `iconv -t utf-8`";
-
-/// Returns the offset in `text` at which the parser found an error.
-fn position_of(text: &str, error: &serde_json::Error) -> usize {
-    let lines = text.split_inclusive('\n');
-    let before: usize = lines
-        .take(error.line().saturating_sub(1))
-        .map(str::len)
-        .sum();
-    before + error.column().saturating_sub(1)
-}
 
 /// Returns whether `text` is nothing, or the beginning of a document.
 fn is_torn(text: &str) -> bool {

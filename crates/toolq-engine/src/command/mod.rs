@@ -12,4 +12,4 @@ pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::ParentEnds;
 pub use program_lookup::{find_interpreter, find_program};
 pub(crate) use runner::CommandRunner;
-pub use sandbox::find_sandbox_gaps;
+pub use sandbox::{find_sandbox_gaps, hides_file};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use procfence::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    MissingProtection, Outcome, PartialTemplate, SandboxInvocation, SandboxNetwork, SandboxPlace,
+    MissingProtection, Outcome, PartialTemplate, Sandbox, SandboxEntry, SandboxInvocation,
+    SandboxNetwork, SandboxPlace,
 };
 
 /// The port of name servers.
@@ -25,6 +26,48 @@ pub(crate) struct SandboxContext<'a> {
 /// confine".
 pub fn find_sandbox_gaps(network: &SandboxNetwork) -> Vec<&'static str> {
     missing_protections(&network_access(network))
+}
+
+/// Whether a sandbox keeps a file from `programs`, the ones that it is for, whatever their input is.
+pub fn hides_file(
+    sandbox: &Sandbox,
+    file: &Path,
+    (programs, root): (&[PathBuf], &Path),
+    environment: &Environment,
+) -> bool {
+    let context = SandboxContext {
+        root,
+        cwd: root,
+        programs: programs.iter().map(PathBuf::as_path).collect(),
+        environment,
+    };
+    let mut shown = Vec::new();
+    for entry in sandbox.read.iter().chain(&sandbox.write) {
+        match entry {
+            SandboxEntry::Root => shown.push(root.to_owned()),
+            SandboxEntry::System => {
+                let mut paths = Vec::new();
+                context.locate_system(PathAccess::Read, &mut paths);
+                shown.extend(paths.into_iter().map(|place| place.path));
+            }
+            SandboxEntry::Path(template) if template.uses_input() => {}
+            SandboxEntry::Path(template) => {
+                let path = template
+                    .without_values()
+                    .resolve(&|name| environment.get(name));
+                shown.extend(path.map(|path| root.join(path)));
+            }
+        }
+    }
+    let Ok(file) = file.canonicalize() else {
+        return false;
+    };
+    let holds = |place: PathBuf| {
+        place
+            .canonicalize()
+            .is_ok_and(|place| file.starts_with(place))
+    };
+    !shown.into_iter().any(holds)
 }
 
 /// Returns why a sandbox can't be applied on this system, if so.

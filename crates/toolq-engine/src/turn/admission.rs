@@ -89,7 +89,7 @@ impl RunningTurn<'_> {
         }
         if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
             self.gate.leave(number);
-            self.finish_call(number, outcome);
+            self.finish_blocked(number, &job, outcome);
             return None;
         }
         let call = Arc::clone(&self.queue.get(number)?.call);

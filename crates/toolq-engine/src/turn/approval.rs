@@ -14,7 +14,7 @@ use crate::turn::RunningTurn;
 use crate::turn::attempts::failure_text;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, EmitError, Event, HaltCause,
-    Outcome, RecalledCall,
+    NotExecutedCause, Outcome, RecalledCall,
 };
 
 /// What was asked about the calls of a turn, and what wasn't answered.
@@ -107,33 +107,42 @@ impl RunningTurn<'_> {
         job: &Arc<CallJob>,
         approver: Option<&Approver>,
     ) -> bool {
-        let approval = match approver {
+        let decided = self.decision_in_advance(number, job, approver);
+        if let Some(approval) = &decided {
+            self.apply_approval(number, approval);
+        }
+        decided.is_some()
+    }
+
+    fn decision_in_advance(
+        &self,
+        number: usize,
+        job: &Arc<CallJob>,
+        approver: Option<&Approver>,
+    ) -> Option<Approval> {
+        match approver {
             // Who decides now may have another opinion than who has said no before.
             _ if let Some(approval) = &job.approval
                 && (approver.is_none() || approval.decision == ApprovalDecision::Yes) =>
             {
-                approval.clone()
+                Some(approval.clone())
             }
-            Some(Approver::All { user }) => Approval {
+            Some(Approver::All { user }) => Some(Approval {
                 decision: ApprovalDecision::Yes,
                 means: ApprovalMeans::All,
                 reason: None,
                 user: user.clone(),
-            },
+            }),
             Some(Approver::Planned {
                 approvals,
                 otherwise,
             }) => {
                 let request = self.approval_request(number, job);
-                match request.and_then(|request| approvals.approval_of(&request)) {
-                    Some(approval) => approval,
-                    None => return self.decide_at_once(number, job, otherwise.as_deref()),
-                }
+                let planned = request.and_then(|request| approvals.approval_of(&request));
+                planned.or_else(|| self.decision_in_advance(number, job, otherwise.as_deref()))
             }
-            None | Some(Approver::Program(_) | Approver::Person(_)) => return false,
-        };
-        self.apply_approval(number, &approval);
-        true
+            None | Some(Approver::Program(_) | Approver::Person(_)) => None,
+        }
     }
 
     fn approval_request(&self, number: usize, job: &CallJob) -> Option<ApprovalRequest> {
@@ -175,6 +184,22 @@ impl RunningTurn<'_> {
         self.gate.remove(number);
         self.note_question(number);
         self.finish_call(number, Outcome::NeedsApproval);
+    }
+
+    /// Ends a call that may not run. Behind one that wasn't approved, it may lack an approval of its own: a person who looks
+    /// later decides about all of them together, and not about one in each run.
+    pub(super) fn finish_blocked(&mut self, number: usize, job: &Arc<CallJob>, outcome: Outcome) {
+        let approver = self.engine.settings.approver.as_ref();
+        if matches!(
+            outcome,
+            Outcome::NotExecuted(NotExecutedCause::PrecedingNeedsApproval { .. })
+        ) && self.approvals.unapproved.contains(&number)
+            && self.decision_in_advance(number, job, approver).is_none()
+        {
+            self.note_question(number);
+            return self.finish_call(number, Outcome::NeedsApproval);
+        }
+        self.finish_call(number, outcome);
     }
 
     /// Notes in the memory that a call waits for an approval, so that somebody can give it later.

@@ -39,6 +39,8 @@ pub struct WaitingCall {
     /// What somebody has said.
     pub decision: Option<ApprovalDecision>,
     name: EntryName,
+    /// Where its log has it: calls of one turn are asked about at once.
+    offset: u64,
     /// The number of the question, counted from 1.
     number: u32,
 }
@@ -90,7 +92,7 @@ pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall
             call.id.clone_from(&call.handle);
         }
     }
-    waiting.sort_by_key(|call| call.asked_ms);
+    waiting.sort_by_key(|call| (call.asked_ms, call.offset));
     Ok(waiting)
 }
 
@@ -167,6 +169,7 @@ impl MemoryStore {
             log: self.log_path(&question.log),
             decision: decided.map(|decided| approval_of(decided).decision),
             name,
+            offset: question.offset,
             number,
         }))
     }

@@ -230,6 +230,27 @@ impl ClaimsDir {
         self.read_file(&format!("{name}.s"))
     }
 
+    /// Reads how the latest settled attempt at the call with this key was settled. `None` if several calls have it.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn read_only_settlement(&self, key: &MemoryKey) -> io::Result<Option<Settlement>> {
+        let name = |instance, attempt| EntryName {
+            key: key.clone(),
+            instance,
+            attempt,
+        };
+        let mut settlement = None;
+        for attempt in 1.. {
+            if self.read_claim(&name(1, attempt))?.is_none() {
+                break;
+            }
+            settlement = self.read_settlement(&name(1, attempt))?.or(settlement);
+        }
+        let is_only = self.read_claim(&name(2, 1))?.is_none();
+        Ok(settlement.filter(|_| is_only))
+    }
+
     /// Asks whether an attempt may start. Returns the number of the question: an earlier one about the same thing is not asked
     /// again, unless it `is_repeated`.
     ///

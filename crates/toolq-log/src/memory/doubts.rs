@@ -90,9 +90,11 @@ impl fmt::Display for Settlement {
             }
         }
         if self.by == "probe" {
-            f.write_str(", by its probe")
-        } else {
-            Ok(())
+            f.write_str(", by its probe")?;
+        }
+        match &self.note {
+            Some(note) => write!(f, " ({})", escape(note)),
+            None => Ok(()),
         }
     }
 }
@@ -111,6 +113,46 @@ pub fn calls_in_doubt(log: &Path, place: &RememberedIn) -> Result<Vec<CallInDoub
     }
     found.sort_by_key(|call| call.started_ms);
     Ok(found)
+}
+
+/// A call of a log that was in doubt, and what was said about it since.
+#[derive(Debug)]
+pub struct SettledCall {
+    /// Its tool.
+    pub tool: String,
+    /// Its id, as recorded.
+    pub tool_use_id: String,
+    /// What was said.
+    pub settlement: Settlement,
+}
+
+/// Returns the calls of a log that were in doubt and about which something was said since, in that order. A log that is its own
+/// memory has records of that, so it has none here.
+///
+/// # Errors
+/// The log or the memory can't be read.
+pub fn settled_calls(log: &Path, place: &RememberedIn) -> Result<Vec<SettledCall>, LogError> {
+    let store = MemoryStore::for_people(place.clone(), log);
+    let entries = store.open_entries()?.filter(|_| !store.is_own_log());
+    let Some(entries) = entries else {
+        return Ok(Vec::new());
+    };
+    let settled = store.with_index(&store.log_name(log), |index| {
+        let mut settled = Vec::new();
+        for (key, call) in index.update()?.doubts() {
+            let read = entries.read_only_settlement(key);
+            let read = read.map_err(LogError::io(entries.path(), "read"))?;
+            settled.extend(read.map(|settlement| SettledCall {
+                tool: call.tool.clone(),
+                tool_use_id: call.tool_use_id.clone(),
+                settlement,
+            }));
+        }
+        Ok(settled)
+    })?;
+    let mut settled = settled.unwrap_or_default();
+    settled.sort_by_key(|call| call.settlement.timestamp);
+    Ok(settled)
 }
 
 /// Records what became of the call in doubt that `id` names in one of `logs`, or by its key. The first who says so is right.

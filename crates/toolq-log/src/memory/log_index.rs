@@ -36,6 +36,8 @@ pub(crate) struct CallFacts {
     attempts: HashMap<MemoryKey, Vec<AttemptFacts>>,
     /// The results of calls that only read, by key, in their order.
     reads: HashMap<MemoryKey, Vec<ReadFacts>>,
+    /// The calls that ended in doubt.
+    doubted: Vec<OpenCall>,
     /// The calls that have no end yet, by their `tool_call`.
     open: HashMap<Uuid, OpenCall>,
     /// The calls that agents work on, by the `turn`s of the agents.
@@ -84,13 +86,13 @@ pub(crate) struct ReadFacts {
     pub(crate) ended_ms: u64,
 }
 
-/// A call without an end.
-#[derive(Debug)]
-struct OpenCall {
+/// A call without an end, or in doubt.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenCall {
     key: Option<MemoryKey>,
     context: CallContext,
-    tool_use_id: String,
-    tool: String,
+    pub(crate) tool_use_id: String,
+    pub(crate) tool: String,
     input_digest: String,
     executed_digest: Option<String>,
     extent: LineExtent,
@@ -252,6 +254,12 @@ impl CallFacts {
                 .any(|attempt| is_asked(&attempt.tool_use_id))
         });
         asked.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns the calls that this log calls in doubt, or has no end of, with their keys.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = (&MemoryKey, &OpenCall)> {
+        let doubts = self.doubted.iter().chain(self.open.values());
+        doubts.filter_map(|call| Some((call.key.as_ref()?, call)))
     }
 
     /// Returns the results of calls with a key that only read, in their order.
@@ -418,29 +426,26 @@ impl CallFacts {
             let extent = LineExtent::from_record(record, record.end_offset);
             (extent, record.timestamp)
         });
-        match (open.attempt, open.key, result) {
-            (Some((key, index)), _, result) => {
-                if let Some(attempt) = self
-                    .attempts
-                    .get_mut(&key)
-                    .and_then(|all| all.get_mut(index))
-                {
-                    (attempt.end, attempt.result) = (end, result);
-                }
+        if end == AttemptEnd::InDoubt {
+            self.doubted.push(open.clone());
+        }
+        if let Some((key, index)) = open.attempt {
+            let attempts = self.attempts.get_mut(&key);
+            if let Some(attempt) = attempts.and_then(|all| all.get_mut(index)) {
+                (attempt.end, attempt.result) = (end, result);
             }
-            (None, Some(key), Some((result, ended_ms)))
-                // One that never ran has shown nothing.
-                if open.is_reading && matches!(end, AttemptEnd::Result(_)) =>
-            {
-                let read = ReadFacts {
-                    context: open.context,
-                    session: self.session,
-                    result,
-                    ended_ms,
-                };
-                self.reads.entry(key).or_default().push(read);
-            }
-            _ => {}
+        } else if let (Some(key), Some((result, ended_ms))) = (open.key, result)
+            // One that never ran has shown nothing.
+            && open.is_reading
+            && matches!(end, AttemptEnd::Result(_))
+        {
+            let read = ReadFacts {
+                context: open.context,
+                session: self.session,
+                result,
+                ended_ms,
+            };
+            self.reads.entry(key).or_default().push(read);
         }
     }
 }

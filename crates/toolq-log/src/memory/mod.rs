@@ -22,7 +22,10 @@ mod tests;
 
 pub use approvals::{WaitingCall, decide_call, waiting_calls};
 pub use claims::{Claim, ClaimsDir, Decided, EntryName, Made, Question, Settlement};
-pub use doubts::{CallInDoubt, SettleError, calls_in_doubt, record_settlement, settle_call};
+pub use doubts::{
+    CallInDoubt, SettleError, SettledCall, calls_in_doubt, record_settlement, settle_call,
+    settled_calls,
+};
 pub use identity::{Identity, MemoryKey, Remembered};
 pub(crate) use log_index::LogIndex;
 pub use place::{MemoryUse, RememberedIn, RunAgain};

@@ -70,6 +70,9 @@ pub struct CallRecord<'a> {
     /// Why the requested input isn't a JSON object.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub input_fault: Option<Cow<'a, str>>,
+    /// Whether it starts only after a yes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
     /// The requested tool.
     #[serde(borrow, default)]
     pub tool_name: Cow<'a, str>,
@@ -134,6 +137,7 @@ impl<'a> CallRecord<'a> {
             input_before_coercion,
             input_fault: fault
                 .map(|fault| recorded_text(&fault.to_string(), mask).into_owned().into()),
+            needs_approval: accepted.is_some_and(|accepted| accepted.needs_approval),
             tool_name: recorded_text(name, mask),
         }
     }

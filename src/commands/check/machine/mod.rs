@@ -330,8 +330,12 @@ const YELLOW: &str = "33";
 /// The state of what lacks nothing.
 const READY: &str = "ready";
 
-/// Renders a line per tool and server, with what it lacks below it.
-pub(in crate::commands::check) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
+/// Renders a line per tool and server, with what it lacks below it, then the notes unless `quiet`.
+pub(in crate::commands::check) fn render_text(
+    survey: &NeedsSurvey,
+    color: bool,
+    quiet: bool,
+) -> String {
     let mut lines = Vec::new();
     if !survey.machine.is_empty() {
         lines.extend(render_needs("this machine", &survey.machine, READY, color));
@@ -350,6 +354,9 @@ pub(in crate::commands::check) fn render_text(survey: &NeedsSurvey, color: bool)
     lines.extend(servers.flat_map(|server| render("server", server)));
     if lines.is_empty() {
         lines.push("no tools".to_owned());
+    }
+    if !quiet {
+        lines.extend(render_notes(survey, color));
     }
     lines.join("\n")
 }
@@ -372,16 +379,49 @@ fn render_needs(
         painted(RED, "not ready")
     };
     let mut lines = vec![format!("{name}: {state}")];
-    for missing in missing {
-        let mark = if missing.optional {
-            painted(YELLOW, "note")
-        } else {
-            painted(RED, "missing")
-        };
+    for missing in missing.iter().filter(|missing| !missing.optional) {
+        let mark = painted(RED, "missing");
         lines.push(format!("  {mark}: {}", escape(&missing.message)));
         lines.push(format!("    {}", escape(&missing.hint)));
     }
     lines
+}
+
+/// Renders what calls run without, each thing once with all tools and servers that it is about. Paths of the same ones share a
+/// note.
+fn render_notes(survey: &NeedsSurvey, color: bool) -> Vec<String> {
+    let mut found: Vec<(&MissingRequirement, Vec<&str>)> = Vec::new();
+    for report in survey.tools.iter().chain(&survey.servers) {
+        for missing in report.missing.iter().filter(|missing| missing.optional) {
+            match found.iter_mut().find(|(known, _)| *known == missing) {
+                Some((_, owners)) => owners.push(&report.name),
+                None => found.push((missing, vec![&report.name])),
+            }
+        }
+    }
+    let shares = |one: &(&MissingRequirement, Vec<&str>),
+                  other: &(&MissingRequirement, Vec<&str>)| {
+        let is_path = one.0.kind == RequirementKind::Path && one.0.hint == other.0.hint;
+        is_path && one.1 == other.1
+    };
+    let notes = found.chunk_by(shares).flat_map(|notes| {
+        let (first, owners) = &notes[0];
+        let more = notes[1..]
+            .iter()
+            .map(|(other, _)| format!(", {}", other.name));
+        let message = format!("{}{}", first.message, more.collect::<String>());
+        let owners = owners.join(", ");
+        [
+            format!(
+                "{}: {} ({})",
+                paint("note", YELLOW, color),
+                escape(&message),
+                escape(&owners)
+            ),
+            format!("  {}", escape(&first.hint)),
+        ]
+    });
+    notes.collect()
 }
 
 /// Says how much is missing.

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::commands::check::machine::Surroundings;
 use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
 use toolq_core::types::{CommandBacking, MissingProtection, Sandbox, SandboxEntry, Template};
-use toolq_engine::{find_interpreter, find_program, find_sandbox_gaps};
+use toolq_engine::{find_interpreter, find_program, find_sandbox_gaps, hides_file};
 
 /// What a program is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,11 @@ impl FileLookup<'_> {
                 // An interpreter looks for it where it runs.
                 StartedFile::Script(name) => {
                     let path = self.command.cwd.join(name);
-                    (!path.is_file()).then(|| self.missing_script(name))
+                    if path.is_file() {
+                        self.check_sandbox(RequirementKind::Script, name, &path)
+                    } else {
+                        Some(self.missing_script(name))
+                    }
                 }
             }
         });
@@ -91,19 +95,13 @@ impl FileLookup<'_> {
         };
         let declared = dir.join(name);
         match find_program(name, &declared, self.path_variable()) {
-            Ok(path) if is_executable(&path) => self.check_interpreter(&path),
+            Ok(path) if is_executable(&path) => self
+                .check_sandbox(RequirementKind::Program, name, &path)
+                .or_else(|| self.check_interpreter(&path)),
             Ok(path) if path.is_file() => {
-                let hint = format!(
-                    "make it executable: chmod +x; until then, {}",
-                    self.consequence
-                );
                 let message = format!("{name} can't be executed");
-                Some(MissingRequirement::new(
-                    RequirementKind::Program,
-                    name,
-                    message,
-                    hint,
-                ))
+                let cure = "make it executable: chmod +x";
+                Some(self.missing(RequirementKind::Program, name, message, cure))
             }
             _ => Some(self.missing_program(name)),
         }
@@ -122,8 +120,19 @@ impl FileLookup<'_> {
         } else {
             (format!("{name} isn't in PATH"), String::from("install it"))
         };
-        let hint = format!("{hint}; until then, {}", self.consequence);
-        MissingRequirement::new(RequirementKind::Program, name, message, hint)
+        self.missing(RequirementKind::Program, name, message, &hint)
+    }
+
+    /// What is missing until `cure` is done.
+    fn missing(
+        &self,
+        kind: RequirementKind,
+        name: &str,
+        message: String,
+        cure: &str,
+    ) -> MissingRequirement {
+        let hint = format!("{cure}; until then, {}", self.consequence);
+        MissingRequirement::new(kind, name, message, hint)
     }
 
     fn missing_script(&self, name: &str) -> MissingRequirement {
@@ -144,10 +153,15 @@ impl FileLookup<'_> {
         };
         let is_env = interpreter.file_name() == Some(OsStr::new("env"));
         let missing = if is_executable(&interpreter) {
+            let shown = escape(&interpreter.to_string_lossy()).into_owned();
+            let hidden = self.check_sandbox(RequirementKind::Interpreter, &shown, &interpreter);
+            if hidden.is_some() {
+                return hidden;
+            }
             let name = argument.filter(|argument| is_env && !argument.starts_with('-'))?;
             let found = find_program(&name, Path::new(&name), self.path_variable());
-            if found.is_ok() {
-                return None;
+            if let Ok(path) = found {
+                return self.check_sandbox(RequirementKind::Interpreter, &name, &path);
             }
             name
         } else {
@@ -159,19 +173,48 @@ impl FileLookup<'_> {
         } else {
             "install it"
         };
-        let hint = format!("{cure}; until then, {}", self.consequence);
-        let kind = RequirementKind::Interpreter;
-        Some(MissingRequirement::new(kind, missing, message, hint))
+        Some(self.missing(RequirementKind::Interpreter, &missing, message, cure))
+    }
+
+    /// Checks that the sandbox shows a file that was found. A name is looked up in all of PATH.
+    fn check_sandbox(
+        &self,
+        kind: RequirementKind,
+        name: &str,
+        found: &Path,
+    ) -> Option<MissingRequirement> {
+        let Surroundings {
+            dir,
+            root,
+            environment,
+        } = *self.surroundings;
+        let sandbox = self.command.sandbox.as_ref()?;
+        let path = self.path_variable();
+        let wrapper = self.command.wrapper.as_ref();
+        let wrapper = wrapper.and_then(|wrapper| wrapper.argv.first());
+        let own = wrapper.into_iter().chain([&self.command.program]);
+        let own = own.filter_map(|name| find_program(name, &dir.join(name), path).ok());
+        let own: Vec<PathBuf> = own.collect();
+        let others = path.into_iter().flat_map(std::env::split_paths);
+        let others = others.filter(|dir| !name.contains('/') && dir.is_absolute());
+        let others = others
+            .map(|dir| dir.join(name))
+            .filter(|file| is_executable(file));
+        let mut files = std::iter::once(found.to_owned()).chain(others);
+        if files.any(|file| !hides_file(sandbox, &file, (&own, root), environment)) {
+            return None;
+        }
+        let file = escape(&found.to_string_lossy()).into_owned();
+        let message = format!("the sandbox doesn't show {file}");
+        let cure = "add what it needs to `read` in the `sandbox`: `system`, or its directory";
+        Some(self.missing(kind, &file, message, cure))
     }
 
     fn without_interpreter(&self, script: &Path) -> MissingRequirement {
         let script = escape(&script.to_string_lossy()).into_owned();
         let message = format!("{script} is a text whose first line names no interpreter");
-        let hint = format!(
-            "begin it with a line such as `#!/bin/sh`; until then, {}",
-            self.consequence
-        );
-        MissingRequirement::new(RequirementKind::Interpreter, script, message, hint)
+        let cure = "begin it with a line such as `#!/bin/sh`";
+        self.missing(RequirementKind::Interpreter, &script, message, cure)
     }
 
     fn path_variable(&self) -> Option<&OsStr> {
@@ -254,8 +297,8 @@ fn find_missing_paths(
             )),
             Ok(path) if surroundings.root.join(&path).exists() => None,
             Ok(_) => {
-                let message = format!("{shown} doesn't exist, so the sandbox allows nothing there");
-                Some(missing(message, "create it before the call, if it is needed").into_optional())
+                let message = format!("absent, so the sandbox allows nothing there: {shown}");
+                Some(missing(message, "create what is needed before the call").into_optional())
             }
         }
     });

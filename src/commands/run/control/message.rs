@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::commands::run::control::tools_loading::ToolsProblem;
 use toolq_core::answer::DeclarationFormat;
-use toolq_core::types::ApprovalDecision;
 use toolq_engine::HostCall;
 
 /// The longest id, in bytes.
@@ -38,7 +37,7 @@ pub(super) enum HostMessage {
     Approve {
         id: LineId,
         question: u64,
-        decision: ApprovalDecision,
+        decision: HostDecision,
         reason: Option<String>,
     },
     /// The result of a call that the host serves.
@@ -129,17 +128,19 @@ struct ApproveLine {
     #[serde(rename = "tool_use_id")]
     _tool_use_id: Option<IgnoredAny>,
     question: u64,
-    #[serde(with = "Decision")]
-    decision: ApprovalDecision,
+    decision: HostDecision,
     #[serde(default)]
     reason: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(remote = "ApprovalDecision", rename_all = "lowercase")]
-enum Decision {
+/// What the host says about a call that needs an approval.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum HostDecision {
     Yes,
     No,
+    /// Nobody decides now. The call is answered without running, and somebody may decide before the turn comes again.
+    Later,
 }
 
 #[derive(Deserialize)]

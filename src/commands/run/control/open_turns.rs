@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::commands::run::control::message::{LineId, answer_line, approval_line, error_line};
+use crate::commands::run::control::message::{
+    HostDecision, LineId, answer_line, approval_line, error_line,
+};
 use crate::output::ClientOutput;
 use redact::Mask;
 use toolq_core::answer::render_answers;
@@ -122,7 +124,7 @@ impl OpenTurns {
         &self,
         id: &LineId,
         number_of_question: u64,
-        decision: ApprovalDecision,
+        decision: HostDecision,
         reason: Option<String>,
     ) -> Result<(), String> {
         let mut table = self.lock();
@@ -136,14 +138,20 @@ impl OpenTurns {
                 "the question {number_of_question} of this turn doesn't wait for an answer"
             ));
         };
-        let approval = Approval {
-            decision,
-            means: ApprovalMeans::Control,
-            reason: reason.filter(|reason| !reason.is_empty()),
-            user: None,
+        let decided = |decision| {
+            ApprovalReply::Decided(Approval {
+                decision,
+                means: ApprovalMeans::Control,
+                reason: reason.filter(|reason| !reason.is_empty()),
+                user: None,
+            })
         };
         // If the question was withdrawn, nothing awaits the reply.
-        let _ = question.reply.send(ApprovalReply::Decided(approval));
+        let _ = question.reply.send(match decision {
+            HostDecision::Yes => decided(ApprovalDecision::Yes),
+            HostDecision::No => decided(ApprovalDecision::No),
+            HostDecision::Later => ApprovalReply::Unavailable,
+        });
         Ok(())
     }
 

@@ -48,11 +48,15 @@ pub(crate) fn resolve_arguments(
     context.warn_about_shell_operators(&elements);
     let mut arguments = Vec::with_capacity(argv.len());
     let mut program = String::new();
+    let mut is_behind_code = false;
     for (element, role) in elements {
-        if role == ArgRole::Program {
-            program = base_name(&element.value);
+        match role {
+            ArgRole::Program => program = base_name(&element.value),
+            ArgRole::Code | ArgRole::Script => is_behind_code = true,
+            _ => {}
         }
-        arguments.push(resolve_element(element, role, &program, dashes, context));
+        let place = (&*program, is_behind_code);
+        arguments.push(resolve_element(element, role, place, dashes, context));
     }
     let mut arguments = arguments.into_iter();
     let program = arguments.next()?;
@@ -78,11 +82,11 @@ fn report_missing_program(argv: &[Field<String>], key: Span, context: &mut ToolC
     }
 }
 
-/// Resolves one element of the `argv` of `program`.
+/// Resolves one element of the `argv` of `program`. Behind code or a script, that reads it.
 fn resolve_element(
     element: &Spanned<String>,
     role: ArgRole,
-    program: &str,
+    (program, is_behind_code): (&str, bool),
     dashes: &[Vec<String>],
     context: &mut ToolContext<'_>,
 ) -> Template {
@@ -96,7 +100,9 @@ fn resolve_element(
         ArgRole::Data if context.warn_about_shell_value(element) => {}
         // A path never begins with `-`.
         ArgRole::Data if context.warn_about_unconfined_path(element, &template) => {}
-        ArgRole::Data => warn_about_leading_dash(element, &template, dashes, context),
+        ArgRole::Data => {
+            warn_about_leading_dash(element, &template, (dashes, is_behind_code), context);
+        }
         ArgRole::PlainText | ArgRole::PlainTextOrPath => {
             let path_suffices = role == ArgRole::PlainTextOrPath;
             require_plain_values(element, &template, program, path_suffices, context);
@@ -201,7 +207,7 @@ fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_>
 fn warn_about_leading_dash(
     element: &Spanned<String>,
     template: &Template,
-    dashes: &[Vec<String>],
+    (dashes, is_behind_code): (&[Vec<String>], bool),
     context: &mut ToolContext<'_>,
 ) {
     let Some(TemplatePart::Value { path, splat, .. }) = template.parts.first() else {
@@ -224,11 +230,27 @@ fn warn_about_leading_dash(
             (false, true) => "the keyword `pattern`",
             (false, false) => "`minimum: 0`",
         };
-        context.diagnostics.warning(
-            (element.span, "may begin with `-`"),
-            format!("a call is refused if `{name}` begins with `-`, since the program could take it for an option"),
-            format!("write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"),
+        let (who, hint) = if is_behind_code {
+            (
+                "what the script starts",
+                format!(
+                    "add {restriction} to the schema; or have the script take it as a value, as `grep -- \"$1\"` does, then allow it with `dashes: [{name}]`"
+                ),
+            )
+        } else {
+            (
+                "the program",
+                format!(
+                    "write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"
+                ),
+            )
+        };
+        let message = format!(
+            "a call is refused if `{name}` begins with `-`, since {who} could take it for an option"
         );
+        context
+            .diagnostics
+            .warning((element.span, "may begin with `-`"), message, hint);
     }
 }
 

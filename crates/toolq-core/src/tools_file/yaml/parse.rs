@@ -285,6 +285,14 @@ fn stop_at_error<T>(text: &str, error: &ScanError) -> Result<T, FatalProblem> {
         return stop(key, message, "shorten it: YAML allows no more");
     }
     let span = Span { start, len: 0 };
+    let ends_item = |rest: &str| {
+        let rest = rest.trim_start_matches(' ');
+        rest.is_empty() || rest.starts_with(['\n', '\r', ',', '}', ']', '#'])
+    };
+    if text[start..].strip_prefix(',').is_some_and(ends_item) {
+        let span = Span { start, len: 1 };
+        return stop(span, "a comma that separates nothing", "leave it out");
+    }
     let message = error.info();
     // The parser has a limit of its own, which is higher.
     if message.contains("recursion limit") {

@@ -171,7 +171,7 @@ impl StreamDecoder {
             Err(error) => {
                 let is_first_line = error.line() == 1;
                 let before = if is_first_line { error.column() } else { 0 };
-                let message = describe_parse_error("the event", &error);
+                let message = describe_parse_error("the event", text, &error);
                 self.set_failure(line, column + before.saturating_sub(1), message, None);
             }
         }
