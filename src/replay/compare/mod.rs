@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use toolq_core::answer;
-use toolq_core::json::{JsonKind, JsonText, ParsedObject, json_pointer};
+use toolq_core::json::{Decimal, JsonKind, JsonText, ParsedObject, json_pointer};
 use toolq_core::types::{
     CallAnswer, Compare, IgnorePattern, RecordedResult, ResultContent, TextNormalizer,
 };
@@ -366,43 +366,7 @@ fn to_json_string(text: &str) -> Cow<'static, str> {
 
 /// Returns whether two JSON numbers are equal to the last digit, however they are written (`1`, `1.0`, `10e-1`).
 fn is_same(one: &str, other: &str) -> bool {
-    one == other || parse_decimal(one).is_some_and(|one| Some(one) == parse_decimal(other))
-}
-
-/// A number as its sign, its digits without leading and trailing zeros, and the power of ten of the last digit.
-#[derive(Debug, PartialEq, Eq)]
-struct DecimalNumber {
-    negative: bool,
-    digits: String,
-    power: i64,
-}
-
-/// Parses a JSON number. Returns `None` if its exponent exceeds 32 bits.
-fn parse_decimal(number: &str) -> Option<DecimalNumber> {
-    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let exponent: i32 = exponent.parse().ok()?;
-    let (negative, unsigned) = match mantissa.strip_prefix('-') {
-        Some(unsigned) => (true, unsigned),
-        None => (false, mantissa),
-    };
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let all = [whole, fraction].concat();
-    let digits = all.trim_end_matches('0');
-    let power = i64::from(exponent) - i64::try_from(fraction.len()).ok()?
-        + i64::try_from(all.len() - digits.len()).ok()?;
-    let digits = digits.trim_start_matches('0');
-    if digits.is_empty() {
-        return Some(DecimalNumber {
-            negative: false,
-            digits: String::new(),
-            power: 0,
-        });
-    }
-    Some(DecimalNumber {
-        negative,
-        digits: digits.to_owned(),
-        power,
-    })
+    one == other || Decimal::parse(one).is_some_and(|one| Some(one) == Decimal::parse(other))
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use crate::json::value::find_string_end;
 
-/// A number of any size and precision.
+/// A number of any size and precision. Equal numbers have the same parts, however they are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Decimal {
+pub struct Decimal {
     is_negative: bool,
     /// The digits without zeros at either end; empty for zero.
     digits: Vec<u8>,
@@ -16,7 +16,7 @@ pub(crate) struct Decimal {
 
 impl Decimal {
     /// Parses a JSON number. Returns `None` if the text isn't one, or if its exponent is beyond 64 bits.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (is_negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),

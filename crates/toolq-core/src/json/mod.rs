@@ -5,8 +5,8 @@ mod input;
 mod value;
 mod writing;
 
-pub use decimal::find_lost_digits;
-pub(crate) use decimal::{Decimal, rounded_integer};
+pub(crate) use decimal::rounded_integer;
+pub use decimal::{Decimal, find_lost_digits};
 pub use input::{Input, InvalidInput, MAX_INPUT_BYTES, check_json, to_json_line};
 pub(crate) use input::{MAX_INPUT_VALUES, describe_parse_error, parse_error_offset};
 pub(crate) use value::{DuplicateKey, ObjectIter, unescape_pointer_token};
