@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
-use crate::args::values::{ApproveFlag, ProgressFlag};
+use crate::args::values::ProgressFlag;
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
 use redact::Mask;
@@ -96,9 +96,7 @@ impl From<&ApprovalFlags> for ApprovalSettings {
     fn from(flags: &ApprovalFlags) -> Self {
         match (&flags.approve_with, &flags.approve) {
             (Some(program), _) => Self::Program(program.clone()),
-            (None, Some(ApproveFlag::Ask)) => Self::Terminal,
-            (None, Some(ApproveFlag::All)) => Self::All,
-            (None, Some(ApproveFlag::Calls(ids))) => Self::Calls(ids.clone()),
+            (None, Some(approver)) => approver.clone(),
             (None, None) => Self::Nobody,
         }
     }

@@ -19,7 +19,7 @@ use crate::settings::{CallSetup, LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::text::{escape, quote_path_for_shell};
-use toolq_core::types::{Call, ToolsConfig, TraceContext};
+use toolq_core::types::{Call, Tool, ToolsConfig, TraceContext};
 use toolq_engine::{Engine, EngineSettings, RememberedWrites};
 use toolq_log::memory::{MemoryUse, Remembered};
 use toolq_log::{LockedLog, SessionHeader, SessionLog, exceeds_size};
@@ -167,6 +167,27 @@ impl<'a> RunSession<'a> {
             tokio::spawn(halt_when_stdout_closes(control));
         }
         screen.map(spawn_ticker)
+    }
+
+    /// Asks the servers that aren't locked for their tools.
+    pub async fn list_unlocked_servers(&mut self) {
+        let tools = Arc::clone(&self.setup.tools);
+        if !tools.unlocked.is_empty() {
+            let discovery = self.engine.schema_discovery();
+            let mut sink = self.warning_sink();
+            discovery.list_servers(&tools.unlocked, &mut sink).await;
+        }
+    }
+
+    /// Runs the `describe` programs of those of these tools whose schema isn't known yet.
+    pub async fn describe_all(&mut self, tools: &[Arc<Tool>]) {
+        let undescribed = tools.iter().filter(|tool| tool.needs_describe());
+        let undescribed: Vec<_> = undescribed.cloned().collect();
+        if !undescribed.is_empty() {
+            let discovery = self.engine.schema_discovery();
+            let mut sink = self.warning_sink();
+            discovery.discover(&undescribed, &mut sink).await;
+        }
     }
 
     /// Runs the `describe` programs that these calls need and that haven't run yet.

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
-use crate::args::values::{
-    ExecuteFlag, InputFormat, ProgressFlag, parse_jobs, recording_format_parser,
-};
+use crate::args::values::{InputFormat, ProgressFlag, parse_jobs, recording_format_parser};
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::commands::replay::report_files::open_reports;
 use crate::context::CommandContext;
@@ -37,7 +35,7 @@ pub struct ReplayArguments {
     pub paths: Vec<PathBuf>,
     /// Which calls to run; the results of the others are served from the recording
     #[arg(long, value_name = "WHICH", default_value = "read")]
-    pub execute: ExecuteFlag,
+    pub execute: ExecutePolicy,
     /// Run commands with all their effects on a throw-away copy of `root`, one for each recording
     #[arg(long, conflicts_with = "execute")]
     on_copy: bool,
@@ -178,7 +176,7 @@ fn replay_settings(arguments: &ReplayArguments) -> ReplaySettings {
         execute: if arguments.on_copy {
             ExecutePolicy::OnCopy
         } else {
-            arguments.execute.into()
+            arguments.execute
         },
         strict: arguments.strict,
         ignored: arguments.ignore.clone(),

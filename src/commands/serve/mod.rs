@@ -239,20 +239,9 @@ async fn complete_definitions(
     arguments: &ServeArguments,
 ) -> Result<Vec<Arc<Tool>>, CommandError> {
     let (tools, context) = (Arc::clone(&session.setup.tools), session.context);
-    if !tools.unlocked.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        let mut sink = session.warning_sink();
-        discovery.list_servers(&tools.unlocked, &mut sink).await;
-    }
+    session.list_unlocked_servers().await;
     let served = selection::select_tools(&tools, arguments, context)?;
-    let undescribed = served.iter().filter(|tool| tool.needs_describe());
-    let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
-    if !undescribed.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        discovery
-            .discover(&undescribed, &mut session.warning_sink())
-            .await;
-    }
+    session.describe_all(&served).await;
     Ok(served)
 }
 

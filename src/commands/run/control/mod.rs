@@ -61,7 +61,10 @@ pub(super) fn run(
     let session = RunSession::begin(context, Arc::new(tools), &settings, CallSource::Host)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
-            describe_tools(session).await;
+            // Calls are checked as soon as they come.
+            session.list_unlocked_servers().await;
+            let tools = Arc::clone(&session.setup.tools);
+            session.describe_all(&tools.tools).await;
             lines.read_in_background().map_err(CommandError::usage)?;
             let tools = ToolsInUse::new(session, host_tools, arguments.input.jobs.is_some());
             let handler = LineHandler::new(arguments, session, tools, (&turns, &host_calls));
@@ -137,25 +140,6 @@ impl AnswerDelivery for TurnAnswerSender<'_> {
     }
 
     fn finish_turn(&mut self, _: &mut dyn EventSink) {}
-}
-
-/// Asks the servers that aren't locked for their tools, and runs the `describe` programs of all tools: calls are checked as soon as
-/// they come.
-async fn describe_tools(session: &mut RunSession<'_>) {
-    let tools = Arc::clone(&session.setup.tools);
-    if !tools.unlocked.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        let mut sink = session.warning_sink();
-        discovery.list_servers(&tools.unlocked, &mut sink).await;
-    }
-    let undescribed = tools.tools.iter().filter(|tool| tool.needs_describe());
-    let undescribed: Vec<_> = undescribed.cloned().collect();
-    if !undescribed.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        discovery
-            .discover(&undescribed, &mut session.warning_sink())
-            .await;
-    }
 }
 
 // What happens before the session begins: the host may announce tools, which the log has to know.
