@@ -22,7 +22,7 @@ use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::types::{Call, Tool, ToolsConfig, TraceContext};
 use toolq_engine::{Engine, EngineSettings, RememberedWrites};
 use toolq_log::memory::{MemoryUse, Remembered};
-use toolq_log::{LockedLog, SessionHeader, SessionLog, exceeds_size};
+use toolq_log::{LockedLog, SessionLog, SessionRecord, exceeds_size};
 
 /// A session that has begun: its log is open, and calls may run.
 pub struct RunSession<'a> {
@@ -265,15 +265,15 @@ fn open_log(
     if let Some(warning) = log.durability_warning() {
         context.stderr.print_warning(&warning);
     }
-    let header = SessionHeader {
+    let record = SessionRecord {
         plan: settings.plan.as_ref().map(|plan| plan.id().to_owned()),
-        ..SessionHeader::new(&context.tools_path, &setup.tools, setup.jobs)
+        ..SessionRecord::new(&context.tools_path, &setup.tools, setup.jobs)
     };
     let usage = MemoryUse {
         remembered: source.remembered(),
         again: settings.log.again.clone(),
     };
-    let log = log.begin_session(&header, (place, usage), Arc::clone(&setup.mask), clock)?;
+    let log = log.begin_session(record, (place, usage), Arc::clone(&setup.mask), clock)?;
     for recovered in log.recovered() {
         context.stderr.print_note(&recovered.message(log.path()));
     }

@@ -33,8 +33,7 @@ pub(crate) use record::{NewRecord, parse_next_record, recorded_text, sha256_hex}
 pub use schema::log_schema;
 pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{
-    RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord, ToolsChangeRecord,
-    ToolsFileRef, TurnRecord,
+    RecoveredRecord, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
 };
 pub use tool_meaning::definition_digests;
 
