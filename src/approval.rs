@@ -5,9 +5,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::OwnedMutexGuard;
@@ -172,16 +173,10 @@ impl TerminalPrompt {
         })
     }
 
-    fn lock_approved_tools(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.approved_tools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn ask_person(&self, request: &ApprovalRequest) -> ApprovalReply {
         let tool = &request.accepted.tool.name;
         let turn = Arc::clone(&self.turn_to_ask).lock_owned().await;
-        if self.lock_approved_tools().contains(tool) {
+        if self.approved_tools.lock().contains(tool) {
             return self.decided(ApprovalDecision::Yes, None);
         }
         let question = render_question(request, &self.mask);
@@ -191,7 +186,7 @@ impl TerminalPrompt {
         match typed {
             Ok(TypedReply::Yes) => self.decided(ApprovalDecision::Yes, None),
             Ok(TypedReply::AllOfTool) => {
-                self.lock_approved_tools().insert(tool.clone());
+                self.approved_tools.lock().insert(tool.clone());
                 self.decided(ApprovalDecision::Yes, None)
             }
             Ok(TypedReply::No(reason)) => self.decided(ApprovalDecision::No, reason),

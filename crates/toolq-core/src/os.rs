@@ -6,9 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
+
+use parking_lot::Mutex;
 
 use crate::types::EnvFile;
 
@@ -220,7 +222,7 @@ pub fn create_private_dir(directory: &Path) -> io::Result<()> {
     // A strict umask can make a new directory unusable until its mode is set. Don't let other threads find it in that
     // state.
     static CREATION_LOCK: Mutex<()> = Mutex::new(());
-    let _guard = CREATION_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = CREATION_LOCK.lock();
     create_with_parents(directory)
 }
 

@@ -1,7 +1,6 @@
 //! The engine, which runs turns.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::control::RunControl;

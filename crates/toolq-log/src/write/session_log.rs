@@ -4,8 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -126,10 +127,7 @@ impl SessionLog {
     }
 
     pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
-        self.0
-            .recorder
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.recorder.lock()
     }
 
     pub(crate) fn memory(&self) -> &MemoryStore {
