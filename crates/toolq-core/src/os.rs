@@ -12,6 +12,7 @@ use std::{fmt, io};
 
 use parking_lot::Mutex;
 
+use crate::text::to_millis;
 use crate::types::EnvFile;
 
 // The current time.
@@ -27,10 +28,7 @@ impl Clock {
         let start = SystemTime::now().duration_since(UNIX_EPOCH);
         let start = start.unwrap_or_default();
         let started_at = Instant::now();
-        Self::new(move || {
-            let now = start.saturating_add(started_at.elapsed());
-            u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-        })
+        Self::new(move || to_millis(start.saturating_add(started_at.elapsed())))
     }
 
     /// Creates a clock that reads the time from `read_ms`, in milliseconds since 1970.

@@ -11,8 +11,8 @@ use crate::memory::Identity;
 use crate::records::blob::RecordContent;
 use crate::records::call_end::{ProcessExit, http_status, is_truncated};
 use crate::records::record::recorded_text;
-use crate::records::to_millis;
 use redact::Mask;
+use toolq_core::text::to_millis;
 use toolq_core::types::{
     AcceptedCall, Call, CallClaim, CallRef, CheckedCall, ContextDigest, Effect, Invocation,
     MaskedJson, Outcome, RunsAgain, Status, Verdict,

@@ -16,9 +16,9 @@ use uuid::Uuid;
 use crate::FORMAT_VERSION;
 use crate::read::{Corruption, CorruptionKind};
 use crate::records::blob::RecordContent;
-use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::json::to_json_line;
+use toolq_core::text::to_millis;
 use toolq_core::types::UnlockedServer;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
