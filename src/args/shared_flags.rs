@@ -175,7 +175,7 @@ pub struct WatchFlags {
 }
 
 /// Where to send spans.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct OtlpFlags {
     /// Send OpenTelemetry spans, and metrics of a run, to a receiver of OTLP over HTTP [default: `OTEL_EXPORTER_OTLP_ENDPOINT`,
     /// or `http://localhost:4318`]

@@ -287,6 +287,21 @@ const MAX_SESSION_BYTES: u64 = 1 << 30;
 const MAX_SESSION_FILES: usize = 10_000;
 
 impl RunSession<'_> {
+    /// Finishes a session whose work had this result, and returns the most severe exit.
+    ///
+    /// # Errors
+    /// `result` is one. It has that exit, then.
+    pub fn conclude(
+        self,
+        result: Result<(), CommandError>,
+        exits: impl IntoIterator<Item = Exit>,
+    ) -> Result<Exit, CommandError> {
+        let failed = result.as_ref().err().map(|failure| failure.exit);
+        let exit = self.finish(exits.into_iter().chain(failed));
+        result.map_err(|failure| CommandError { exit, ..failure })?;
+        Ok(exit)
+    }
+
     /// Closes the session and prints the summary. Returns the most severe of `exits` and of what stopped the run.
     pub fn finish(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
         let of_calls = self.sinks.summary().exit();

@@ -47,8 +47,8 @@ impl RunSinks {
     ) -> Result<Self, CommandError> {
         let (mask, jobs) = (&setup.mask, setup.jobs);
         let log = settings.log.target.path();
-        let events = settings.watch.events.as_deref();
-        let (inputs, tools_files) = (&settings.watch.inputs, &setup.tools.own_files);
+        let events = settings.events.as_deref();
+        let (inputs, tools_files) = (&settings.inputs, &setup.tools.own_files);
         let events = events.map(|to| target::open(to, log, inputs, tools_files));
         let events = events.transpose()?;
         let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
@@ -60,8 +60,8 @@ impl RunSinks {
             let (endpoint, captures) = (otlp.endpoint.as_deref(), otlp.captures_content);
             OtlpSink::open(endpoint, captures, &context.environment, mask, &clock)
         });
-        let watch = &settings.watch;
-        let display = ProgressDisplay::open(watch.progress, context, jobs, mask, &clock);
+        let progress = settings.progress;
+        let display = ProgressDisplay::open(progress, context, jobs, mask, &clock);
         let mut summary = RunSummary::new(clock, &setup.tools);
         summary.name_calls(settings.named_calls());
         Ok(Self {

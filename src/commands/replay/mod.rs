@@ -10,18 +10,17 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 
-use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
+use crate::args::shared_flags::{BudgetFlags, OtlpFlags, WatchFlags};
 use crate::args::values::{InputFormat, ProgressFlag, parse_jobs, recording_format_parser};
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::commands::replay::report_files::open_reports;
 use crate::context::CommandContext;
-use crate::otlp::OtlpSettings;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
     CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, RootCopy, Shard, find_recordings,
 };
 use crate::session::{CallSource, RunSession};
-use crate::settings::{LogTarget, SessionSettings, WatchSettings};
+use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Environment;
 use toolq_core::text::parse_bytes;
 use toolq_core::types::{IgnorePattern, SandboxNetwork, TextNormalizer, ToolsConfig};
@@ -159,15 +158,14 @@ pub fn replay_recordings(
 fn session_settings(arguments: &ReplayArguments, environment: &Environment) -> SessionSettings {
     let log = arguments.log.clone();
     let log = log.map_or(LogTarget::Disabled, LogTarget::File);
-    let watch = WatchSettings {
+    let watch = WatchFlags {
         events: None,
-        inputs: Vec::new(),
         progress: ProgressFlag::None,
+        otlp: arguments.otlp.clone(),
     };
     SessionSettings {
         jobs: arguments.jobs,
-        otlp: OtlpSettings::new(&arguments.otlp, environment),
-        ..SessionSettings::new(log.into(), watch, &arguments.budgets)
+        ..SessionSettings::new(log.into(), &watch, &arguments.budgets, environment)
     }
 }
 

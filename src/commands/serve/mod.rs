@@ -33,7 +33,6 @@ use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::stdio::PipeTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::otlp::OtlpSettings;
 use crate::output::{ClientOutput, CommandError, Exit, stdout};
 use crate::session::{CallSource, RunSession};
 use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
@@ -108,26 +107,20 @@ pub fn serve_tools(
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
-    let environment = &context.environment;
+    let log = LogTarget::new(arguments.log.clone(), &context.environment);
+    let (watch, budgets) = (&arguments.watch, &arguments.budgets);
     let settings = SessionSettings {
         jobs: arguments.jobs,
-        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
         approval: ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>),
         // Over HTTP, nothing goes to stdout.
         prints_results: arguments.http.is_none(),
-        ..SessionSettings::new(
-            LogTarget::new(arguments.log.clone(), environment).into(),
-            (&arguments.watch).into(),
-            &arguments.budgets,
-        )
+        ..SessionSettings::new(log.into(), watch, budgets, &context.environment)
     };
     let session = RunSession::begin(context, tools, &settings, CallSource::Client)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move { serve(session, arguments, channel, &approver).await })
     });
-    let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    Ok(exit)
+    session.conclude(result, None)
 }
 
 /// Takes stdin, or begins to listen, so that an error is reported before anything runs.
