@@ -217,6 +217,4 @@ impl AnswerDelivery for ReplayDelivery {
         // For the log, being compared counts as being printed.
         let _ = sink.emit(&[Event::ResultWritten { call }]);
     }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

@@ -264,7 +264,7 @@ impl ProgressLines {
 
 /// Returns the position of a call in the input: `#3`, or `turn 1 #3`. For one of an agent, it is the position of the agent's call.
 fn call_number(call: &CallRef) -> String {
-    let root = call.ancestors().last().unwrap_or(call);
+    let root = call.outermost();
     match (root.turn, root.position) {
         (0, position) => format!("#{position}"),
         (turn, position) => format!("turn {turn} #{position}"),

@@ -286,6 +286,4 @@ struct DiscardDelivery;
 
 impl AnswerDelivery for DiscardDelivery {
     fn deliver(&mut self, _: &Arc<CallRef>, _: CallAnswer, _: &mut dyn EventSink) {}
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

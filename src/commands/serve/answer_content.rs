@@ -148,8 +148,6 @@ impl AnswerDelivery for CallAnswerSender<'_> {
             let _ = sink.emit(&[Event::ResultWritten { call }]);
         }
     }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }
 
 /// Passes all events on to the sinks of the session, and tells clients how far their calls are.

@@ -302,6 +302,4 @@ impl AnswerDelivery for AnswerCollector {
     fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
         self.0.push(answer);
     }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

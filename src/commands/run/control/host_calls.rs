@@ -125,9 +125,7 @@ impl HostCalls {
             was_sent,
             why: why.to_owned(),
         };
-        let outermost = call.call.ancestors().last();
-        let number = outermost.map_or(call.call.turn, |call| call.turn);
-        let Some(turn) = self.turns.id_of(number) else {
+        let Some(turn) = self.turns.id_of(call.call.outermost().turn) else {
             return lost(false, "its turn has ended");
         };
         let Some(mut awaited) = self.send(call, turn) else {

@@ -76,12 +76,8 @@ pub(super) fn run(
             answer_turns(session, handler, lines, host).await
         })
     });
-    let failure = result.as_ref().err().map(|failure| failure.exit);
     let is_incomplete = has_bad_line || matches!(result, Ok(false));
-    let bad_line = is_incomplete.then_some(Exit::Incomplete);
-    let exit = session.finish(failure.into_iter().chain(bad_line));
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    Ok(exit)
+    session.conclude(result.map(drop), is_incomplete.then_some(Exit::Incomplete))
 }
 
 /// The other side of the pipes.
@@ -138,8 +134,6 @@ impl AnswerDelivery for TurnAnswerSender<'_> {
         // A log error is reported at the end.
         let _ = sink.emit(&[Event::ResultWritten { call }]);
     }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }
 
 // What happens before the session begins: the host may announce tools, which the log has to know.

@@ -202,8 +202,7 @@ impl OpenTurns {
     }
 
     async fn ask_host(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let outermost = request.call.ancestors().last();
-        let number = outermost.map_or(request.call.turn, |call| call.turn);
+        let number = request.call.outermost().turn;
         let may_ask = self
             .table
             .lock()
