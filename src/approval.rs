@@ -212,7 +212,11 @@ impl TerminalPrompt {
         question: String,
         turn: OwnedMutexGuard<()>,
     ) -> io::Result<TypedReply> {
-        let mut withdrawal = Withdrawal::new(Arc::clone(&self.terminal));
+        let mut withdrawal = Withdrawal {
+            is_withdrawn: Arc::default(),
+            terminal: Arc::clone(&self.terminal),
+            has_reply: false,
+        };
         let is_withdrawn = Arc::clone(&withdrawal.is_withdrawn);
         let terminal = Arc::clone(&self.terminal);
         let reading = task::spawn_blocking(move || -> io::Result<Option<TypedReply>> {
@@ -269,16 +273,6 @@ struct Withdrawal {
     terminal: Arc<File>,
     /// Whether the user has replied, which ended the line.
     has_reply: bool,
-}
-
-impl Withdrawal {
-    fn new(terminal: Arc<File>) -> Self {
-        Self {
-            is_withdrawn: Arc::default(),
-            terminal,
-            has_reply: false,
-        }
-    }
 }
 
 impl Drop for Withdrawal {
