@@ -10,7 +10,6 @@ use crate::replay::compare::IdRenaming;
 use crate::replay::copied_tools::CopiedTools;
 use crate::replay::policy::ReplaySettings;
 use crate::replay::reports::ReplayReport;
-use crate::replay::root_copy::TreeCopyError;
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
 use toolq_core::check::CallChecker;
@@ -29,7 +28,7 @@ pub enum ReplayError {
     Report(#[from] std::io::Error),
     /// The copy can't be made.
     #[error("the copy of `root` can't be used: {0}")]
-    Copy(#[from] TreeCopyError),
+    Copy(std::io::Error),
     /// The copy can't be kept or removed.
     #[error("the copy of `root` can't be kept or removed: {0}")]
     EndCopy(std::io::Error),

@@ -8,7 +8,7 @@ use indicatif::ProgressDrawTarget;
 
 use crate::args::values::ProgressFlag;
 use crate::context::CommandContext;
-use crate::events::{EventFanout, NdjsonSink, target};
+use crate::events::{NdjsonSink, emit_to_all, target};
 use crate::log_view::DoubtCollector;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
@@ -166,7 +166,7 @@ impl EventSink for RunSinks {
         let log = self.log.clone();
         let events_sink = self.events.as_mut();
         let mut durable_events = events_sink.map(|sink| DurableEvents { sink, log });
-        let readers = [
+        let mut readers = [
             Some(&mut self.summary as &mut dyn EventSink),
             durable_events
                 .as_mut()
@@ -178,7 +178,7 @@ impl EventSink for RunSinks {
                 .map(|doubts| doubts as &mut dyn EventSink),
         ];
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
-        EventFanout::new(log, readers).emit(events)
+        emit_to_all(events, log, &mut readers)
     }
 
     fn shows_progress(&self, _: &CallRef) -> bool {
