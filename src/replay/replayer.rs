@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::replay::case::{ReplayTotals, UnappliedCall};
+use crate::replay::case::ReplayTotals;
 use crate::replay::compare::IdRenaming;
 use crate::replay::copied_tools::CopiedTools;
 use crate::replay::policy::ReplaySettings;
@@ -14,7 +14,7 @@ use crate::replay::update::RecordingEdit;
 use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::transcript::{InputError, Recording};
-use toolq_core::types::{EventSink, ToolsConfig};
+use toolq_core::types::{CallRef, EventSink, ToolsConfig};
 use toolq_engine::{Engine, RunControl};
 
 /// Why a recording couldn't be replayed to its end.
@@ -60,7 +60,7 @@ pub(crate) struct RecordingContext<'f> {
     pub(super) renaming: IdRenaming,
     pub(super) edits: Vec<RecordingEdit>,
     /// The latest call that would have changed something, but didn't run.
-    pub(super) unapplied: Option<UnappliedCall>,
+    pub(super) unapplied: Option<CallRef>,
 }
 
 impl RecordingReplayer {

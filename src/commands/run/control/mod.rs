@@ -68,42 +68,29 @@ pub(super) fn run(
             lines.read_in_background().map_err(CommandError::usage)?;
             let tools = ToolsInUse::new(session, host_tools, arguments.input.jobs.is_some());
             let handler = LineHandler::new(arguments, session, tools, (&turns, &host_calls));
-            let host = Host {
-                turns: &turns,
-                calls: &host_calls,
-                ready,
-            };
-            answer_turns(session, handler, lines, host).await
+            answer_turns(session, handler, lines, ready).await
         })
     });
     let is_incomplete = has_bad_line || matches!(result, Ok(false));
     session.conclude(result.map(drop), is_incomplete.then_some(Exit::Incomplete))
 }
 
-/// The other side of the pipes.
-struct Host<'h> {
-    turns: &'h OpenTurns,
-    calls: &'h HostCalls,
-    /// What tells it that its tools are in force, if it announced some.
-    ready: Option<String>,
-}
-
-/// Returns whether every line was understood.
+/// Returns whether every line was understood. `ready` tells the host that its tools are in force, if it announced some.
 async fn answer_turns(
     session: &mut RunSession<'_>,
     mut handler: LineHandler<'_>,
     mut lines: HostLines,
-    host: Host<'_>,
+    ready: Option<String>,
 ) -> Result<bool, CommandError> {
-    let turns = host.turns;
+    let turns = Arc::clone(&handler.turns);
     let (control, screen) = (session.engine.control(), session.sinks.screen());
     let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
     let (sender, requests) = mpsc::unbounded_channel();
     turns.connect(output.clone(), Arc::clone(&session.setup.mask), sender);
-    if let Some(ready) = host.ready {
+    if let Some(ready) = ready {
         turns.send(ready);
     }
-    let mut delivery = TurnAnswerSender(turns);
+    let mut delivery = TurnAnswerSender(&turns);
     let running = session
         .engine
         .run_concurrent_turns(requests, &mut session.sinks, &mut delivery);
@@ -114,7 +101,7 @@ async fn answer_turns(
         received = handler.receive(&mut lines, &output, &control) => received,
     };
     turns.close();
-    host.calls.close();
+    handler.host_calls.close();
     // Every turn is answered, however long that takes: the host has said all it had to say, and waits.
     running.await;
     let written = timeout(OUTPUT_GRACE, output.wait_until_written()).await;
