@@ -1,11 +1,10 @@
 //! Finds the recordings that paths and globs name.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fs, io};
 
 use globset::{GlobBuilder, GlobMatcher};
 

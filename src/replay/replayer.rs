@@ -64,10 +64,11 @@ pub(crate) struct RecordingContext<'f> {
 }
 
 impl RecordingReplayer {
-    /// Creates a replayer. `control` is that of the engine that runs the calls.
+    /// Creates a replayer. With `copied_tools`, it runs those, which work on a copy. `control` is that of the engine that runs the calls.
     pub fn new(
         settings: ReplaySettings,
         tools: Arc<ToolsConfig>,
+        copied_tools: Option<CopiedTools>,
         control: RunControl,
         mask: Arc<Mask>,
     ) -> Self {
@@ -75,22 +76,13 @@ impl RecordingReplayer {
             settings,
             checker: CallChecker::new(Arc::clone(&tools)),
             tools,
-            copied_tools: None,
+            copied_tools,
             control,
             mask,
             totals: ReplayTotals::default(),
             previous_turns: 0,
             incomplete: false,
             halted: false,
-        }
-    }
-
-    /// Runs calls with these tools, which work on a copy.
-    #[must_use]
-    pub fn with_copied_tools(self, copied_tools: Option<CopiedTools>) -> Self {
-        Self {
-            copied_tools,
-            ..self
         }
     }
 

@@ -241,16 +241,17 @@ impl ProgressDisplay {
                 Box::new(StderrTerminal::default()),
                 MAX_FRAMES_PER_SECOND,
             );
-            let bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
-            Self::Bars(bars.with_repeat_command(repeat.clone()))
+            let mut bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
+            bars.repeat = Some(repeat.clone());
+            Self::Bars(bars)
         };
         let lines = || {
             let stderr = Box::new(StderrStream);
-            let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
-            let lines = lines
-                .with_characters(context.stderr.is_unicode)
-                .with_columns(StderrWriter::is_terminal().then(StderrWriter::width));
-            Self::Lines(lines.with_repeat_command(repeat.clone()))
+            let mut lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
+            lines.is_unicode = context.stderr.is_unicode;
+            lines.columns = StderrWriter::is_terminal().then(StderrWriter::width);
+            lines.repeat = Some(repeat.clone());
+            Self::Lines(lines)
         };
         let at_end = || Self::AtEnd(FailureList::new(Arc::clone(mask), repeat.clone()));
         let in_ci = || {

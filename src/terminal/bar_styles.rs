@@ -11,8 +11,7 @@ use std::time::Duration;
 use indicatif::{ProgressState, ProgressStyle};
 use parking_lot::Mutex;
 
-use crate::output::kind_style;
-use crate::output::with_ascii_symbols;
+use crate::output::{kind_style, with_ascii_symbols};
 use toolq_core::text::{format_duration, paint};
 use toolq_core::types::OutcomeKind;
 

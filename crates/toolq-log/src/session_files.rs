@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::records::blob_dir_for;
-use crate::records::{is_file_extension, is_sha256_hex};
+use crate::records::{blob_dir_for, is_file_extension, is_sha256_hex};
 use toolq_core::text::to_millis;
 
 /// Returns the size of a session in bytes: of its log and of all files that toolq wrote next to it. `torn_copies` are the

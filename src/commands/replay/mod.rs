@@ -140,10 +140,10 @@ pub fn replay_recordings(
     let replayer = RecordingReplayer::new(
         replay_settings(arguments),
         tools,
+        copied_tools,
         session.engine.control(),
         Arc::clone(&session.setup.mask),
     );
-    let replayer = replayer.with_copied_tools(copied_tools);
     let mut replay = ReplayRun::new(arguments, replayer, copy, reports);
     let (session, (replay, result)) = session.run_on_worker(move |session| {
         Box::pin(async move {

@@ -271,8 +271,9 @@ fn a_pipe_has_the_whole_input() {
     );
     let line = |columns| {
         let output = OutputBuffer::default();
-        let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
-        emit_retry_and_timeout(&mut lines.with_columns(columns), &call);
+        let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+        lines.columns = columns;
+        emit_retry_and_timeout(&mut lines, &call);
         output.to_text().split_whitespace().collect::<String>()
     };
     assert!(line(None).contains(&format!(r#"{{"path":"{path}"}}:timeout"#)));

@@ -169,12 +169,6 @@ impl<'a> TurnPlan<'a> {
         (cancels && remembered.outcome.cancels_siblings()).then_some((batch, &*tool.name))
     }
 
-    /// Adds calls that the conversation went past.
-    #[must_use]
-    pub fn with_abandoned(self, abandoned: &'a [Call]) -> Self {
-        Self { abandoned, ..self }
-    }
-
     /// Returns the number of calls in the turn that get results.
     pub fn call_count(&self) -> usize {
         self.planned_calls().count()

@@ -179,9 +179,9 @@ impl SpooledInput {
         }
     }
 
-    pub fn with_read_ahead(self) -> Self {
-        let read_ahead = Some(Mutex::default());
-        Self { read_ahead, ..self }
+    /// Reads ahead from now on.
+    pub fn begin_read_ahead(&mut self) {
+        self.read_ahead = Some(Mutex::default());
     }
 
     /// Returns the file if the input is all of it.

@@ -253,10 +253,10 @@ impl<'e> AgentTurns<'e> {
             control: engine.control.clone(),
             run: Box::pin(async move {
                 let mut collector = AnswerCollector::default();
-                let stats = RunningTurn::new(&engine, request.turn_number, sink, &mut collector)
-                    .with_parent(parent)
-                    .run(request.arrivals)
-                    .await;
+                let number = request.turn_number;
+                let mut turn = RunningTurn::new(&engine, number, sink, &mut collector);
+                turn.parent = Some(parent);
+                let stats = turn.run(request.arrivals).await;
                 EndedAgentTurn {
                     engine,
                     stats,

@@ -12,8 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
-use crate::records::blob_dir_for;
-use crate::records::{NewRecord, RecordKind, StoredBlob, record};
+use crate::records::{NewRecord, RecordKind, StoredBlob, blob_dir_for, record};
 use crate::write::keeper::{Job, Keeper};
 use crate::write::log_file::{LogFile, Storage, store_blob};
 use toolq_core::os::Clock;

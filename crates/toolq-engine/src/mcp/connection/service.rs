@@ -8,8 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::Waiters;
-use super::{CallReply, ConnectionRequest, ConnectionTask, Phase};
+use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, Waiters};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::{format_count, format_duration};
