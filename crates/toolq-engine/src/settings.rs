@@ -97,6 +97,15 @@ pub trait AnswerDelivery: Send {
     fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
 }
 
+impl<F> AnswerDelivery for F
+where
+    F: FnMut(&Arc<CallRef>, CallAnswer, &mut dyn EventSink) + Send,
+{
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        self(call, answer, sink);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::random_task_id;

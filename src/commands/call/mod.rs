@@ -25,7 +25,6 @@ use toolq_core::types::{
     AnswerForm, Backing, Call, CallAnswer, CallRef, EmitError, Event, EventSink, ReportedUsage,
     ResultContent, Status, Tool, ToolsConfig, format_usd,
 };
-use toolq_engine::AnswerDelivery;
 
 #[derive(Debug, Args)]
 pub struct CallArguments {
@@ -216,20 +215,14 @@ async fn run_call(
     check_accepted(&checked)?;
     let parts = session.turn_parts();
     let calls = parts.engine.recall(vec![checked], parts.writes).await;
-    let mut answer = OnlyAnswer(None);
+    let mut answer = None;
+    let mut delivery = |_: &Arc<CallRef>, only: CallAnswer, _: &mut dyn EventSink| {
+        answer = Some(only);
+    };
     let RunSession { engine, sinks, .. } = session;
     let mut sink = TranscriptSink { transcript, sinks };
-    engine.run_turn(0, calls, &mut sink, &mut answer).await;
-    Ok(answer.0)
-}
-
-/// The answer of the call, once it is there.
-struct OnlyAnswer(Option<CallAnswer>);
-
-impl AnswerDelivery for OnlyAnswer {
-    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
-        self.0 = Some(answer);
-    }
+    engine.run_turn(0, calls, &mut sink, &mut delivery).await;
+    Ok(answer)
 }
 
 /// Returns the text of an answer. Several blocks, or one that isn't text, are a JSON array.

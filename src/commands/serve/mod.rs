@@ -26,7 +26,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::args::shared_flags::{BudgetFlags, LOG_FILE_HELP, WatchFlags};
 use crate::args::values::{parse_http_address, parse_jobs};
-use crate::commands::serve::answer_content::{CallAnswerSender, ProgressSink};
+use crate::commands::serve::answer_content::ProgressSink;
 use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
@@ -37,7 +37,7 @@ use crate::output::{ClientOutput, CommandError, Exit, stdout};
 use crate::session::{CallSource, RunSession};
 use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
 use toolq_core::check::CallChecker;
-use toolq_core::types::{HaltCause, Tool};
+use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause, Tool};
 use toolq_engine::RunControl;
 use toolq_mcp::server::ServerSession;
 
@@ -191,7 +191,12 @@ async fn serve_clients(
         calls: &calls,
         mask: &session.setup.mask,
     };
-    let mut delivery = CallAnswerSender(&calls);
+    let mut delivery = |call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink| {
+        if calls.answer(call.turn, &answer) {
+            // A log error is reported at the end.
+            let _ = sink.emit(&[Event::ResultWritten { call }]);
+        }
+    };
     let running = session
         .engine
         .run_concurrent_turns(turns, &mut sink, &mut delivery);

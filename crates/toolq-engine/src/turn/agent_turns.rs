@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent::{self, AgentScope};
 use crate::attempt::AttemptResult;
 use crate::control::RunControl;
-use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use crate::turn::call::RunningCall;
 use crate::turn::starts::TurnLink;
@@ -252,7 +251,11 @@ impl<'e> AgentTurns<'e> {
         self.current = Some(AgentTurn {
             control: engine.control.clone(),
             run: Box::pin(async move {
-                let mut collector = AnswerCollector::default();
+                let mut answers = Vec::new();
+                let mut collector =
+                    |_: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink| {
+                        answers.push(answer);
+                    };
                 let number = request.turn_number;
                 let mut turn = RunningTurn::new(&engine, number, sink, &mut collector);
                 turn.parent = Some(parent);
@@ -260,7 +263,7 @@ impl<'e> AgentTurns<'e> {
                 EndedAgentTurn {
                     engine,
                     stats,
-                    answers: collector.0,
+                    answers,
                     reply: request.reply,
                 }
             }),
@@ -291,15 +294,5 @@ impl<'e> AgentTurns<'e> {
             engine.control.forget_scope();
         }
         doubt.map(|doubt| agent::in_doubt_outcome(doubt).into())
-    }
-}
-
-/// Collects the answers of a turn, in call order, for its agent.
-#[derive(Default)]
-struct AnswerCollector(Vec<CallAnswer>);
-
-impl AnswerDelivery for AnswerCollector {
-    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
-        self.0.push(answer);
     }
 }

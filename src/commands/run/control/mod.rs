@@ -29,7 +29,6 @@ use crate::session::{CallSource, RunSession};
 use crate::settings::ApprovalSettings;
 use toolq_core::tools_file::HostToolDeclarations;
 use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause, ToolsConfig};
-use toolq_engine::AnswerDelivery;
 
 /// How long the host may take to read the last answers.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
@@ -90,7 +89,12 @@ async fn answer_turns(
     if let Some(ready) = ready {
         turns.send(ready);
     }
-    let mut delivery = TurnAnswerSender(&turns);
+    // The answer of a turn is sent as soon as its last call has ended.
+    let mut delivery = |call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink| {
+        turns.answer(call, answer);
+        // A log error is reported at the end.
+        let _ = sink.emit(&[Event::ResultWritten { call }]);
+    };
     let running = session
         .engine
         .run_concurrent_turns(requests, &mut session.sinks, &mut delivery);
@@ -110,17 +114,6 @@ async fn answer_turns(
         return Err(CommandError::silent(Exit::Output));
     }
     received.map(|()| !handler.has_bad_line())
-}
-
-/// Sends the answer of a turn as soon as its last call has ended.
-struct TurnAnswerSender<'t>(&'t OpenTurns);
-
-impl AnswerDelivery for TurnAnswerSender<'_> {
-    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        self.0.answer(call, answer);
-        // A log error is reported at the end.
-        let _ = sink.emit(&[Event::ResultWritten { call }]);
-    }
 }
 
 // What happens before the session begins: the host may announce tools, which the log has to know.
