@@ -47,7 +47,6 @@ pub struct CallRecord<'a> {
     /// Whether it may run concurrently with others.
     pub concurrency_safe: Option<bool>,
     /// What decided whether the call is concurrency-safe.
-    #[serde(borrow)]
     pub reason: Option<Cow<'a, str>>,
     /// The key by which a later run finds the call, if it has an id or values that last.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]

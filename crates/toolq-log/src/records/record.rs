@@ -46,7 +46,6 @@ pub struct Record<'l> {
     #[serde(rename = "type")]
     pub kind: RecordKind,
     /// `null` if its type has no content.
-    #[serde(borrow)]
     pub content: RecordContent<'l>,
     /// JSON whose form depends on the type.
     #[serde(rename = "metadata", borrow, deserialize_with = "borrow_json")]

@@ -54,7 +54,6 @@ struct ListToolsResult<'t> {
     /// Some languages write an empty list as `null`.
     #[serde(borrow)]
     tools: Option<Vec<&'t RawValue>>,
-    #[serde(borrow)]
     next_cursor: Option<&'t RawValue>,
 }
 
