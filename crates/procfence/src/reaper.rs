@@ -176,7 +176,7 @@ pub(crate) enum ReaperAction {
     Quit(Vec<OwnedFd>),
 }
 
-impl<'k> ReaperCall<'k> {
+impl ReaperCall<'_> {
     /// Serves the call until all of its processes are gone, or were released.
     pub(crate) fn run(&mut self) -> io::Result<ReaperAction> {
         let Reaper { socket, signals } = self.reaper;

@@ -204,7 +204,7 @@ struct JsonComparison<'w> {
     path: Vec<String>,
 }
 
-impl<'w> JsonComparison<'w> {
+impl JsonComparison<'_> {
     /// Compares two values at the current path.
     fn compare_values(&mut self, recorded: JsonText, current: JsonText) {
         if recorded.get() == current.get()

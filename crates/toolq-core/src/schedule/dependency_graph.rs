@@ -201,7 +201,7 @@ struct FoundVertex {
     is_implied: bool,
 }
 
-impl<'g> CallSearch<'g> {
+impl CallSearch<'_> {
     fn push_all(&mut self, waiting: VertexId, are_implied: bool) {
         for id in self.graph.waits_for(waiting) {
             match self.implied.insert(*id, are_implied) {

@@ -160,7 +160,7 @@ impl Handshake {
             Ok(result) => match serde_json::from_str::<DiscoverResult>(result.get()) {
                 Ok(result) => {
                     let server_info = result.meta.and_then(|meta| meta.server_info);
-                    self.choose_version(result.supported_versions, server_info, outbox)
+                    self.choose_version(&result.supported_versions, server_info, outbox)
                 }
                 // Some older servers answer every method that they don't know with an empty result.
                 Err(_) if self.preference == ProtocolPreference::Auto => {
@@ -170,7 +170,7 @@ impl Handshake {
                 Err(error) => HandshakeStep::Failed(unreadable("server/discover", &error)),
             },
             Err(error) if error.code == RpcError::UNSUPPORTED_PROTOCOL_VERSION => {
-                self.choose_version(error.supported_versions(), None, outbox)
+                self.choose_version(&error.supported_versions(), None, outbox)
             }
             Err(error) if error.is_modern() || self.preference != ProtocolPreference::Auto => {
                 let error = self.refusal.take().unwrap_or(error);
@@ -239,7 +239,7 @@ impl Handshake {
     /// Chooses the newest version that both sides know.
     fn choose_version(
         &mut self,
-        offered: Vec<String>,
+        offered: &[String],
         implementation: Option<Implementation>,
         outbox: &mut Outbox,
     ) -> HandshakeStep {
