@@ -46,13 +46,11 @@ pub(crate) struct NatsFlags {
     tls_key: Option<PathBuf>,
 }
 
-const CREATED_QUEUE: &str = "The queue; it is created if there is none";
-
 #[derive(Debug, Args)]
-#[command(mut_arg("queue", |queue| queue.help(CREATED_QUEUE)))]
 pub(crate) struct SubmitArguments {
-    #[command(flatten)]
-    pub at: QueueNameArguments,
+    /// The queue; it is created if there is none
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
     #[command(flatten)]
     pub input: InputArguments,
     /// Submit the input again, even if the queue has it
@@ -64,13 +62,15 @@ pub(crate) struct SubmitArguments {
     /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
     #[arg(long, value_name = "N", default_value = "1")]
     replicas: NonZeroUsize,
+    #[command(flatten)]
+    pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("queue", |queue| queue.help(CREATED_QUEUE)))]
 pub(crate) struct WorkArguments {
-    #[command(flatten)]
-    pub at: QueueNameArguments,
+    /// The queue; it is created if there is none
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
     /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
@@ -89,6 +89,8 @@ pub(crate) struct WorkArguments {
     /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
     #[arg(long, value_name = "N", default_value = "1")]
     replicas: NonZeroUsize,
+    #[command(flatten)]
+    pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]

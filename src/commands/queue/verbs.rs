@@ -6,8 +6,8 @@ use crate::args::shared_flags::InputArguments;
 use crate::args::values::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::commands::queue::{
-    CollectArguments, QueueArguments, QueueCommand, QueueNameArguments, QueueResolveArguments,
-    SubmitArguments, WorkArguments,
+    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueNameArguments,
+    QueueResolveArguments, SubmitArguments, WorkArguments,
 };
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
@@ -30,36 +30,37 @@ pub(crate) fn run_queue_command(
     arguments: &QueueArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
+    let begin = |at: &QueueNameArguments| begin_session(&at.queue, &at.nats, context);
     match &arguments.command {
         QueueCommand::Submit(arguments) => submit_turns(arguments, context)?,
         QueueCommand::Work(arguments) => return work_on_queue(arguments, context),
         QueueCommand::Collect(arguments) => return collect_answers(arguments, context),
         QueueCommand::Status(arguments) => {
-            let status = begin_session(&arguments.at, context)?.status()?;
+            let status = begin(&arguments.at)?.status()?;
             stdout::write_line(&match arguments.format {
                 LogFormat::Text => status.text(),
                 LogFormat::Json => status.json(),
             })?;
         }
         QueueCommand::Dead(at) => {
-            let session = begin_session(at, context)?;
+            let session = begin(at)?;
             for line in session.dead_turns()? {
                 stdout::write_line(&line)?;
             }
         }
         QueueCommand::Log(arguments) => {
-            let session = begin_session(&arguments.at, context)?;
+            let session = begin(&arguments.at)?;
             stdout::write_lines(&session.turn_log(&arguments.turn)?)?;
         }
         QueueCommand::Cancel(arguments) => {
-            let session = begin_session(&arguments.at, context)?;
+            let session = begin(&arguments.at)?;
             let turn = session.cancel(&arguments.turn)?;
             let note = format!("{turn} is canceled; its answer says so");
             context.stderr.print_note(&note);
         }
         QueueCommand::Resolve(arguments) => resolve_call(arguments, context)?,
         QueueCommand::Purge(arguments) => {
-            let session = begin_session(&arguments.at, context)?;
+            let session = begin(&arguments.at)?;
             let bytes = session.purge(arguments.force)?;
             let note = format!(
                 "the queue {} is gone, with {bytes} bytes",
@@ -73,14 +74,14 @@ pub(crate) fn run_queue_command(
 
 /// As usual for a variable, an empty `NATS_URL` is unset.
 fn begin_session(
-    at: &QueueNameArguments,
+    queue: &str,
+    flags: &NatsFlags,
     context: &CommandContext,
 ) -> Result<QueueSession, CommandError> {
     let from_environment = || {
         let url = context.environment.get_os("NATS_URL")?;
         url.to_str().map(str::to_owned)
     };
-    let flags = &at.nats;
     let url = flags.url.clone().or_else(from_environment);
     let url = url.filter(|url| !url.is_empty());
     let settings = NatsSettings {
@@ -94,7 +95,7 @@ fn begin_session(
         move |note| for_notes.print_note(note),
         move |warning| for_warnings.print_warning(warning),
     );
-    QueueSession::begin(&at.queue, &settings, notices)
+    QueueSession::begin(queue, &settings, notices)
 }
 
 fn submit_turns(arguments: &SubmitArguments, context: &CommandContext) -> Result<(), CommandError> {
@@ -111,7 +112,7 @@ fn submit_turns(arguments: &SubmitArguments, context: &CommandContext) -> Result
     let inputs = paths
         .zip(inputs)
         .map(|(path, input)| read_input(path, input, &arguments.input));
-    let session = begin_session(&arguments.at, context)?;
+    let session = begin_session(&arguments.queue, &arguments.nats, context)?;
     let Submission { new, known } = session.submit(settings, inputs)?;
     let turns = |count: usize| match count {
         1 => "1 turn".to_owned(),
@@ -164,7 +165,7 @@ fn work_on_queue(
 ) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools_to_run(None)?);
     let setup = set_up_calls(tools, arguments.jobs, context)?;
-    let session = begin_session(&arguments.at, context)?;
+    let session = begin_session(&arguments.queue, &arguments.nats, context)?;
     let runtime = build_runtime(false)?;
     let settings = WorkerSettings {
         replicas: arguments.replicas.get(),
@@ -186,7 +187,7 @@ fn collect_answers(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     stdout::check_open()?;
-    let session = begin_session(&arguments.at, context)?;
+    let session = begin_session(&arguments.at.queue, &arguments.at.nats, context)?;
     let settings = CollectSettings {
         until_empty: arguments.until_empty,
         from_start: arguments.from_start,
@@ -202,7 +203,7 @@ fn resolve_call(
 ) -> Result<(), CommandError> {
     let settlement = arguments.finding.settlement(&load_mask(context));
     let id = &arguments.id;
-    let session = begin_session(&arguments.at, context)?;
+    let session = begin_session(&arguments.at.queue, &arguments.at.nats, context)?;
     let turn = session.resolve(id, arguments.turn.as_deref(), &settlement)?;
     let becomes = if settlement.done {
         "has this result now"

@@ -3,7 +3,7 @@
 //! A plan borrows its calls. It is rendered by `json` for programs and `text` for a terminal.
 
 #[cfg(test)]
-mod agent_slots;
+mod agent_slots_tests;
 #[cfg(test)]
 mod tests;
 
