@@ -5,9 +5,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::OwnedMutexGuard;
@@ -172,16 +173,10 @@ impl TerminalPrompt {
         })
     }
 
-    fn lock_approved_tools(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.approved_tools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn ask_person(&self, request: &ApprovalRequest) -> ApprovalReply {
         let tool = &request.accepted.tool.name;
         let turn = Arc::clone(&self.turn_to_ask).lock_owned().await;
-        if self.lock_approved_tools().contains(tool) {
+        if self.approved_tools.lock().contains(tool) {
             return self.decided(ApprovalDecision::Yes, None);
         }
         let question = render_question(request, &self.mask);
@@ -191,7 +186,7 @@ impl TerminalPrompt {
         match typed {
             Ok(TypedReply::Yes) => self.decided(ApprovalDecision::Yes, None),
             Ok(TypedReply::AllOfTool) => {
-                self.lock_approved_tools().insert(tool.clone());
+                self.approved_tools.lock().insert(tool.clone());
                 self.decided(ApprovalDecision::Yes, None)
             }
             Ok(TypedReply::No(reason)) => self.decided(ApprovalDecision::No, reason),
@@ -217,7 +212,11 @@ impl TerminalPrompt {
         question: String,
         turn: OwnedMutexGuard<()>,
     ) -> io::Result<TypedReply> {
-        let mut withdrawal = Withdrawal::new(Arc::clone(&self.terminal));
+        let mut withdrawal = Withdrawal {
+            is_withdrawn: Arc::default(),
+            terminal: Arc::clone(&self.terminal),
+            has_reply: false,
+        };
         let is_withdrawn = Arc::clone(&withdrawal.is_withdrawn);
         let terminal = Arc::clone(&self.terminal);
         let reading = task::spawn_blocking(move || -> io::Result<Option<TypedReply>> {
@@ -274,16 +273,6 @@ struct Withdrawal {
     terminal: Arc<File>,
     /// Whether the user has replied, which ended the line.
     has_reply: bool,
-}
-
-impl Withdrawal {
-    fn new(terminal: Arc<File>) -> Self {
-        Self {
-            is_withdrawn: Arc::default(),
-            terminal,
-            has_reply: false,
-        }
-    }
 }
 
 impl Drop for Withdrawal {

@@ -93,7 +93,8 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
             && std::ptr::eq(find_subcommand(command, arguments), command)
     };
     if matches.as_ref().is_err_and(lacks_command) {
-        *command = show_first_steps(std::mem::take(command));
+        let usage = command.render_usage();
+        *command = std::mem::take(command).override_help(format!("{FIRST_STEPS}\n\n{usage}"));
         matches = command.try_get_matches_from_mut(arguments);
     }
     let matches = matches.map_err(|error| {
@@ -262,12 +263,6 @@ const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Sessions", &["approvals", "log"]),
     ("Queues", &["queue"]),
 ];
-
-/// Returns the command with directions in place of its help, which clap prints on stderr where a command is missing.
-fn show_first_steps(mut command: clap::Command) -> clap::Command {
-    let usage = command.render_usage();
-    command.override_help(format!("{FIRST_STEPS}\n\n{usage}"))
-}
 
 /// Returns the command with a help that lists its subcommands in groups, which clap doesn't have.
 fn group_commands(command: clap::Command) -> clap::Command {

@@ -3,6 +3,7 @@
 //! Commands don't decide what happens to a call. They open files and wire up the stages that do.
 
 use std::ffi::OsString;
+use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory as _};
@@ -13,7 +14,7 @@ use crate::commands::{
     servers, tools,
 };
 use crate::context::{CommandContext, read_environment};
-use crate::output::{CommandError, Exit, StderrWriter, panics, stdout};
+use crate::output::{CommandError, Exit, StderrWriter, stdout};
 use toolq_core::os::arm_failpoints;
 
 /// Runs the program. The first argument is the program's name.
@@ -29,7 +30,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = procfence::raise_open_file_limit();
     // Some parents pass on blocked signals. toolq would be deaf to them.
     let _ = procfence::unblock_signals();
-    panics::install_hook();
+    install_hook();
     // A write beyond `ulimit -f` fails with an error instead.
     procfence::ignore_file_size_signal();
     let exit = match parse_arguments(&arguments) {
@@ -72,5 +73,23 @@ fn run_command(
             complete::print_candidates(arguments, ProgramArguments::command(), context)
         }
         Command::Init(arguments) => init::init_tools_file(arguments, context),
+    }
+}
+
+// Prints panics as one line. It is masked and escaped like all messages, because it can contain a part of the input.
+
+/// Installs the panic hook. It only prints; whether the program ends depends on where the panic is caught.
+pub fn install_hook() {
+    panic::set_hook(Box::new(|panic| {
+        StderrWriter::print_panic(&panic_message(panic));
+    }));
+}
+
+/// Formats a message such as `toolq panicked at src/context.rs:12:5: index out of bounds`.
+fn panic_message(panic: &PanicHookInfo<'_>) -> String {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    match panic.location() {
+        Some(location) => format!("toolq panicked at {location}: {message}"),
+        None => format!("toolq panicked: {message}"),
     }
 }

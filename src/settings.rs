@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
-use crate::args::values::{ApproveFlag, ProgressFlag};
+use crate::args::values::ProgressFlag;
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
 use redact::Mask;
@@ -23,7 +23,11 @@ pub struct SessionSettings {
     /// Maximum number of calls that run at once; `None` is the number in tools.yaml.
     pub jobs: Option<NonZeroUsize>,
     pub log: LogSettings,
-    pub watch: WatchSettings,
+    /// The target of `--events`: a path or `fd:N`.
+    pub events: Option<String>,
+    /// The files that the command reads, which it doesn't write events to.
+    pub inputs: Vec<PathBuf>,
+    pub progress: ProgressFlag,
     pub budgets: BudgetLimits,
     pub approval: ApprovalSettings,
     /// Where spans and metrics go, if anywhere.
@@ -53,16 +57,6 @@ pub enum ApprovalSettings {
     Prompt(Arc<dyn ApprovalPrompt>),
 }
 
-/// Where to report what happens.
-#[derive(Debug, Clone)]
-pub struct WatchSettings {
-    /// The target of `--events`: a path or `fd:N`.
-    pub events: Option<String>,
-    /// The files that the command reads, which it doesn't write events to.
-    pub inputs: Vec<PathBuf>,
-    pub progress: ProgressFlag,
-}
-
 impl SessionSettings {
     /// Returns the ids of calls that flags name.
     pub fn named_calls(&self) -> Vec<String> {
@@ -77,14 +71,21 @@ impl SessionSettings {
     }
 
     /// Settings without an approver, a plan, or the tools of a host. The results don't go to stdout.
-    pub(crate) fn new(log: LogSettings, watch: WatchSettings, budgets: &BudgetFlags) -> Self {
+    pub(crate) fn new(
+        log: LogSettings,
+        watch: &WatchFlags,
+        budgets: &BudgetFlags,
+        environment: &Environment,
+    ) -> Self {
         Self {
             jobs: None,
             log,
-            watch,
+            events: watch.events.clone(),
+            inputs: Vec::new(),
+            progress: watch.progress,
             budgets: budgets.into(),
             approval: ApprovalSettings::Nobody,
-            otlp: None,
+            otlp: OtlpSettings::new(&watch.otlp, environment),
             plan: None,
             host_tools: None,
             prints_results: false,
@@ -96,20 +97,8 @@ impl From<&ApprovalFlags> for ApprovalSettings {
     fn from(flags: &ApprovalFlags) -> Self {
         match (&flags.approve_with, &flags.approve) {
             (Some(program), _) => Self::Program(program.clone()),
-            (None, Some(ApproveFlag::Ask)) => Self::Terminal,
-            (None, Some(ApproveFlag::All)) => Self::All,
-            (None, Some(ApproveFlag::Calls(ids))) => Self::Calls(ids.clone()),
+            (None, Some(approver)) => approver.clone(),
             (None, None) => Self::Nobody,
-        }
-    }
-}
-
-impl From<&WatchFlags> for WatchSettings {
-    fn from(flags: &WatchFlags) -> Self {
-        Self {
-            events: flags.events.clone(),
-            inputs: Vec::new(),
-            progress: flags.progress,
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::Result;
 use crate::bench_context::BenchContext;
 use crate::bench_program::BenchProgram;
 use crate::floors::TOOL_NAMES;
-use crate::programs;
+use crate::{Result, programs};
 
 /// A server with locked tools.
 #[derive(Debug)]

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use redact::Mask;
 use tempfile::TempDir;
 use toolq_core::os::Clock;
+use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{
     CallMemory as _, CallRef, CheckedCall, Effect, Event, EventSink as _, MemoryVerdict, Outcome,
     RecalledCall, ResultContent, Tool, TurnOrigin, Verdict,
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
-use toolq_log::{LockedLog, LogError, RecordReader, SequenceChecker, SessionHeader, SessionLog};
+use toolq_log::{LockedLog, LogError, RecordReader, SequenceChecker, SessionLog, SessionRecord};
 use toolq_testing::{accepted_call, emit_finished, sample_tool, success_outcome};
 
 use crate::choices::Choices;
@@ -57,7 +58,7 @@ fn check_any_log(path: &Path) {
 fn begin_session(path: &Path) -> Result<SessionLog, LogError> {
     let memory = (RememberedIn::log(path), MemoryUse::default());
     let mask = Arc::new(Mask::default());
-    LockedLog::open(path)?.begin_session(&session_header(), memory, mask, Clock::new(|| 1))
+    LockedLog::open(path)?.begin_session(session_record(), memory, mask, Clock::new(|| 1))
 }
 
 /// What happened to a call, and how long the log was afterwards.
@@ -273,13 +274,13 @@ fn result_text(index: usize) -> String {
     format!("result {index}")
 }
 
-fn session_header() -> SessionHeader {
-    SessionHeader {
-        tools_path: "/work/tools.yaml".to_owned(),
-        tools_sha256: "ab".repeat(32),
-        plan: None,
-        cwd: "/work".to_owned(),
-        root: "/work".to_owned(),
-        jobs: NonZeroUsize::MIN,
-    }
+fn session_record() -> SessionRecord {
+    let (path, dir) = (Path::new("/work/tools.yaml"), Path::new("/work"));
+    let tools = parse_tools_file("version: 1\ntools: {}\n", dir, dir)
+        .tools
+        .unwrap();
+    let mut session = SessionRecord::new(path, &tools, NonZeroUsize::MIN);
+    session.tools.sha256 = "ab".repeat(32);
+    "/work".clone_into(&mut session.cwd);
+    session
 }

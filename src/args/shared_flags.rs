@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, ValueHint};
 
 use crate::args::values::{
-    ApproveFlag, InputFormat, ProgressFlag, input_format_parser, parse_endpoint, parse_jobs,
+    InputFormat, ProgressFlag, input_format_parser, parse_approve, parse_endpoint, parse_jobs,
 };
+use crate::settings::ApprovalSettings;
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::text::{parse_bytes, parse_duration};
@@ -148,8 +149,8 @@ pub struct LogFlags {
 pub struct ApprovalFlags {
     /// Who approves the calls that need it (`approve` in tools.yaml): you, on the terminal (`ask`), or in advance, `all` or those with
     /// these ids
-    #[arg(long, value_name = "ask|all|ID,…", value_parser = ApproveFlag::parse)]
-    pub approve: Option<ApproveFlag>,
+    #[arg(long, value_name = "ask|all|ID,…", value_parser = parse_approve)]
+    pub approve: Option<ApprovalSettings>,
     /// Program that approves calls: it reads each as JSON, and exits with 0 for yes or 1 for no
     #[arg(
         long,
@@ -174,7 +175,7 @@ pub struct WatchFlags {
 }
 
 /// Where to send spans.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct OtlpFlags {
     /// Send OpenTelemetry spans, and metrics of a run, to a receiver of OTLP over HTTP [default: `OTEL_EXPORTER_OTLP_ENDPOINT`,
     /// or `http://localhost:4318`]

@@ -7,35 +7,22 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::replay::ExecutePolicy;
+use crate::settings::ApprovalSettings;
 use toolq_core::answer::DeclarationFormat;
 use toolq_core::text::parse_duration;
 use toolq_core::types::{AnswerForm, Dialect, StreamVendor};
 
-/// Who approves calls, or which are approved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApproveFlag {
-    /// You, on the terminal.
-    Ask,
-    /// You, for all calls in advance.
-    All,
-    /// You, for the calls with these ids in advance.
-    Calls(Vec<String>),
-}
-
-impl ApproveFlag {
-    /// Parses the value of the flag. An id that is one of the two words can't be named.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "ask" => Ok(Self::Ask),
-            "all" => Ok(Self::All),
-            ids => {
-                let ids: Vec<String> = ids.split(',').map(|id| id.trim().to_owned()).collect();
-                if ids.iter().any(String::is_empty) {
-                    return Err("expected `ask`, `all`, or the ids of calls: `ID,…`".to_owned());
-                }
-                Ok(Self::Calls(ids))
+/// Parses the value of `--approve`. An id that is one of the two words can't be named.
+pub fn parse_approve(text: &str) -> Result<ApprovalSettings, String> {
+    match text {
+        "ask" => Ok(ApprovalSettings::Terminal),
+        "all" => Ok(ApprovalSettings::All),
+        ids => {
+            let ids: Vec<String> = ids.split(',').map(|id| id.trim().to_owned()).collect();
+            if ids.iter().any(String::is_empty) {
+                return Err("expected `ask`, `all`, or the ids of calls: `ID,…`".to_owned());
             }
+            Ok(ApprovalSettings::Calls(ids))
         }
     }
 }
@@ -73,26 +60,6 @@ pub enum PlanFormat {
     Json,
     /// A self-contained page
     Html,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExecuteFlag {
-    /// Calls of read-only tools
-    Read,
-    /// All calls whose tool has a backing
-    All,
-    /// No calls
-    None,
-}
-
-impl From<ExecuteFlag> for ExecutePolicy {
-    fn from(flag: ExecuteFlag) -> Self {
-        match flag {
-            ExecuteFlag::Read => Self::Read,
-            ExecuteFlag::All => Self::All,
-            ExecuteFlag::None => Self::None,
-        }
-    }
 }
 
 /// What `toolq tools` prints.

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 
 use toolq_core::json::to_json_line;
@@ -59,7 +60,7 @@ impl BackgroundWriter {
     /// Queues a message without blocking. Once a message is dropped, all later ones are too, so that the reader misses
     /// the end of the stream but never a part in the middle.
     fn enqueue(&self, message: &[u8]) {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         let full = state.pending.len() + message.len() > MAX_PENDING_BYTES;
         if full || state.dropped_messages > 0 || state.error.is_some() {
             state.dropped_messages += 1;
@@ -71,7 +72,7 @@ impl BackgroundWriter {
 
     /// Lets the messages that follow wait for this, without blocking.
     pub(super) fn wait_for(&self, barrier: Barrier) {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         let before = state.pending.len();
         state.barriers.push_back((before, barrier));
         self.queue.changed.notify_all();
@@ -87,7 +88,7 @@ impl BackgroundWriter {
                 self.enqueue(line.as_bytes());
             }
             Err(error) => {
-                self.queue.lock().error.get_or_insert(error.into());
+                self.queue.state.lock().error.get_or_insert(error.into());
             }
         }
     }
@@ -95,14 +96,12 @@ impl BackgroundWriter {
     /// Closes the stream and waits up to `timeout` for the pending messages to be written. Returns a warning if some
     /// weren't.
     pub(super) fn close(self, timeout: Duration) -> Option<String> {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         state.closed = true;
         self.queue.changed.notify_all();
-        let wait = self
-            .queue
+        self.queue
             .changed
-            .wait_timeout_while(state, timeout, |state| !state.done);
-        let (state, _) = wait.unwrap_or_else(PoisonError::into_inner);
+            .wait_while_for(&mut state, |state| !state.done, timeout);
         match (&state.error, state.done, state.dropped_messages) {
             (Some(error), _, _) => Some(format!(
                 "the rest of the events could not be written: {error}"
@@ -114,10 +113,6 @@ impl BackgroundWriter {
 }
 
 impl WriteQueue {
-    fn lock(&self) -> MutexGuard<'_, WriteQueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes queued messages until the queue is closed and empty, or the output fails.
     fn write_until_closed(&self, mut output: Box<dyn Write + Send>) {
         while let Some(step) = self.wait_for_step() {
@@ -129,11 +124,11 @@ impl WriteQueue {
                 WriteStep::Write(bytes) => bytes,
             };
             if let Err(error) = output.write_all(&bytes).and_then(|()| output.flush()) {
-                self.lock().error = Some(error);
+                self.state.lock().error = Some(error);
                 break;
             }
         }
-        self.lock().done = true;
+        self.state.lock().done = true;
         self.changed.notify_all();
     }
 
@@ -142,8 +137,8 @@ impl WriteQueue {
         let must_wait = |state: &mut WriteQueueState| {
             state.pending.is_empty() && state.barriers.is_empty() && !state.closed
         };
-        let wait = self.changed.wait_while(self.lock(), must_wait);
-        let mut state = wait.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, must_wait);
         let bytes = match state.barriers.pop_front() {
             Some((0, barrier)) => return Some(WriteStep::Wait(barrier)),
             Some((before, barrier)) => {

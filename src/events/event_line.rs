@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use redact::Mask;
 use toolq_core::schedule::StartWait;
+use toolq_core::text::to_millis;
 use toolq_core::types::{
     CallAnswer, CallEnding, CallRef, MaskedText, Outcome, ResultContent, ServerEnd,
     ServerIntroduction, ServerStart, Status,
@@ -135,7 +136,7 @@ impl<'a> EventLine<'a> {
     ) -> Self {
         let line = if outcome.is_completed() {
             Self {
-                duration_ms: Some(duration_to_ms(duration)),
+                duration_ms: Some(to_millis(duration)),
                 success: Some(!answer.is_error),
                 ..Self::new("tool_completed")
             }
@@ -175,10 +176,6 @@ impl<'a> EventLine<'a> {
             ..self
         }
     }
-}
-
-pub(crate) fn duration_to_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 // The JSON of an event that belongs to no turn: one of an MCP server.
@@ -224,7 +221,7 @@ impl<'a> ServerLine<'a> {
             kind: "server_started",
             server: Cow::from(&start.server),
             pid: start.pid,
-            ready_ms: introduction.map(|_| duration_to_ms(start.duration)),
+            ready_ms: introduction.map(|_| to_millis(start.duration)),
             protocol: text(|introduction| Some(&introduction.protocol)),
             name: text(|introduction| introduction.name.as_ref()),
             version: text(|introduction| introduction.version.as_ref()),
@@ -245,7 +242,7 @@ impl<'a> ServerLine<'a> {
             error: end.detail.as_ref().map(Cow::from),
             exit,
             signal,
-            duration_ms: Some(duration_to_ms(end.duration)),
+            duration_ms: Some(to_millis(end.duration)),
             calls: Some(end.calls),
             ..Self::default()
         }

@@ -1,6 +1,6 @@
 //! Consumers of a run's events.
 //!
-//! [`NdjsonSink`] writes events as JSON lines for programs; the sinks for people are in `terminal`. [`EventFanout`]
+//! [`NdjsonSink`] writes events as JSON lines for programs; the sinks for people are in `terminal`. [`emit_to_all`]
 //! passes events to all of them and to the session log. Only the log can stop or slow down a run; the others can't.
 
 mod background_writer;
@@ -10,4 +10,4 @@ mod ndjson;
 pub(crate) mod target;
 
 pub(crate) use ndjson::NdjsonSink;
-pub(crate) use target::EventFanout;
+pub(crate) use target::emit_to_all;

@@ -19,10 +19,11 @@ use std::time::Duration;
 
 use crate::events::background_writer::{BackgroundWriter, Barrier};
 use crate::events::call_snapshots::CallSnapshots;
-use crate::events::event_line::{EventLine, ServerLine, duration_to_ms};
+use crate::events::event_line::{EventLine, ServerLine};
 use crate::terminal::{PROBING_LABEL, call_caption};
 use redact::Mask;
 use toolq_core::os::Clock;
+use toolq_core::text::to_millis;
 use toolq_core::types::{
     Approval, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Outcome,
     Tool,
@@ -152,7 +153,7 @@ impl NdjsonSink {
                 duration,
             } => {
                 let line = EventLine {
-                    duration_ms: Some(duration_to_ms(*duration)),
+                    duration_ms: Some(to_millis(*duration)),
                     ..EventLine::new("agent_completed")
                 };
                 self.write_agent_event(call, agent, line);

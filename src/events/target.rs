@@ -142,47 +142,28 @@ impl Write for NamedPipe {
 
 // Distributes events to several sinks.
 
-/// A sink that passes events to the session log, whose errors count, and to observers, whose errors don't.
-pub struct EventFanout<'a, const N: usize> {
-    log: Option<&'a mut dyn EventSink>,
-    observers: [Option<&'a mut dyn EventSink>; N],
-}
-
-impl<'a, const N: usize> EventFanout<'a, N> {
-    /// Creates a sink that emits to `log` before the observers. `None` stands for one that isn't there.
-    pub fn new(
-        log: Option<&'a mut dyn EventSink>,
-        observers: [Option<&'a mut dyn EventSink>; N],
-    ) -> Self {
-        Self { log, observers }
+/// Passes events to the session log, whose errors count, and then to observers, whose errors don't. `None` stands for one
+/// that isn't there. If the log refuses the events, observers don't get the starts among them, because those calls won't
+/// run.
+///
+/// # Errors
+/// The log's.
+pub fn emit_to_all(
+    events: &[Event<'_>],
+    log: Option<&mut dyn EventSink>,
+    observers: &mut [Option<&mut dyn EventSink>],
+) -> Result<(), EmitError> {
+    let recorded = log.map_or(Ok(()), |log| log.emit(events));
+    let is_started = |event: &&Event<'_>| matches!(event, Event::Started { .. });
+    let mut observed = events.to_vec();
+    if recorded.is_err() {
+        observed.retain(|event| !is_started(&event));
     }
-
-    fn emit_to_observers(&mut self, events: &[Event<'_>]) {
-        for observer in self.observers.iter_mut().flatten() {
-            // An observer that fails reports that itself at the end of the run.
-            let _ = observer.emit(events);
-        }
+    for observer in observers.iter_mut().flatten() {
+        // An observer that fails reports that itself at the end of the run.
+        let _ = observer.emit(&observed);
     }
-}
-
-impl<const N: usize> EventSink for EventFanout<'_, N> {
-    /// Returns the result of the log. If the log refuses the events, observers don't get the starts among them, because
-    /// those calls won't run.
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let recorded = self.log.as_mut().map_or(Ok(()), |log| log.emit(events));
-        if recorded.is_ok() {
-            self.emit_to_observers(events);
-        } else {
-            let is_started = |event: &&Event<'_>| matches!(event, Event::Started { .. });
-            let others: Vec<_> = events
-                .iter()
-                .filter(|event| !is_started(event))
-                .cloned()
-                .collect();
-            self.emit_to_observers(&others);
-        }
-        recorded
-    }
+    recorded
 }
 
 #[cfg(test)]
@@ -243,10 +224,10 @@ mod tests {
                 RecordingSink(vec![], true),
                 RecordingSink::default(),
             );
-            let observers: [Option<&mut dyn EventSink>; 2] =
+            let mut observers: [Option<&mut dyn EventSink>; 2] =
                 [Some(&mut failing_observer), Some(&mut observer)];
-            let mut fanout = EventFanout::new(Some(&mut log), observers);
-            assert_eq!(fanout.emit(&events).is_err(), log_fails);
+            let emitted = emit_to_all(&events, Some(&mut log), &mut observers);
+            assert_eq!(emitted.is_err(), log_fails);
             assert_eq!(log.0, ["TurnStarted", "Started"]);
             let expected: &[&str] = if log_fails {
                 &["TurnStarted"]

@@ -250,7 +250,7 @@ impl StatsCollector {
         if tools.len() > 1 {
             tools.push(self.total());
         }
-        let names = tools.iter().map(name_cell);
+        let names = tools.iter().map(|tool| row_name(tool.tool_name.as_deref()));
         let mut columns = vec![left_aligned("tool", names.collect())];
         for (title, is_optional, cell) in &COLUMNS {
             let cells: Vec<String> = tools.iter().map(cell).collect();
@@ -260,10 +260,6 @@ impl StatsCollector {
         }
         render_rows(&columns, color)
     }
-}
-
-fn name_cell(tool: &ToolStats) -> String {
-    row_name(tool.tool_name.as_deref())
 }
 
 // Statistics of durations.

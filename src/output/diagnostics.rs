@@ -147,7 +147,7 @@ fn hide_controls(text: &str) -> String {
 }
 
 /// Escapes each line of a text for display.
-fn escape_lines(text: &str) -> String {
+pub(super) fn escape_lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(escape).collect();
     lines.join("\n")
 }

@@ -2,7 +2,6 @@
 
 pub(crate) mod diagnostics;
 mod output_file;
-pub(crate) mod panics;
 mod printer;
 mod problem_report;
 mod stderr;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::output::diagnostics::escape_lines;
 use redact::Mask;
 use toolq_core::text::{escape, line_starts};
 use toolq_core::types::{FileProblem, Severity};
@@ -99,11 +100,6 @@ pub fn problems_for_github(problems: &[PlacedProblem]) -> String {
         )
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Escapes what a terminal would interpret, except for line breaks.
-fn escape_lines(text: &str) -> String {
-    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
 /// Escapes the message of a workflow command.

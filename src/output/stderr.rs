@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use clap::ColorChoice;
 use indicatif::TermLike;
+use parking_lot::Mutex;
 
 use crate::output::stdout::{self, PIECE_BYTES};
 use redact::Mask;
@@ -266,13 +267,9 @@ impl Frame {
 }
 
 impl StderrTerminal {
-    fn lock_frame(&self) -> MutexGuard<'_, Frame> {
-        self.frame.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the pending output and moves the cursor to the beginning of the line.
     fn take_frame(&self) -> String {
-        let mut output = mem::take(&mut self.lock_frame().output);
+        let mut output = mem::take(&mut self.frame.lock().output);
         output.push('\r');
         output
     }
@@ -282,7 +279,7 @@ impl StderrTerminal {
         // Terminals treat 0 as 1.
         if count > 0 {
             let sequence = format!("\x1b[{count}{direction}");
-            self.lock_frame().push_movement(&sequence);
+            self.frame.lock().push_movement(&sequence);
         }
     }
 }
@@ -322,7 +319,7 @@ impl TermLike for StderrTerminal {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        let mut frame = self.lock_frame();
+        let mut frame = self.frame.lock();
         match text {
             "\r" => frame.push_movement(text),
             _ => frame.push_text(text),
@@ -331,7 +328,7 @@ impl TermLike for StderrTerminal {
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        self.lock_frame().push_movement("\r\x1b[2K");
+        self.frame.lock().push_movement("\r\x1b[2K");
         Ok(())
     }
 

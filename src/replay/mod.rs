@@ -19,10 +19,10 @@ mod update;
 
 pub(crate) use copied_tools::CopiedTools;
 pub(crate) use policy::{ExecutePolicy, ReplaySettings};
-pub(crate) use recording_files::{FindRecordingsError, Shard, find_recordings};
+pub(crate) use recording_files::{Shard, find_recordings};
 pub(crate) use replayer::{RecordingReplayer, ReplayError};
 pub(crate) use reports::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
 };
-pub(crate) use root_copy::{RootCopy, TreeCopyError};
+pub(crate) use root_copy::RootCopy;
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};

@@ -1,5 +1,6 @@
 //! Rules for recorded calls: which ones run, and what a rejection means.
 
+use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::replay::case::{CaseDifference, DifferenceKind};
@@ -11,7 +12,7 @@ use toolq_core::types::{
 };
 
 /// Which calls to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExecutePolicy {
     /// Calls of read-only tools.
     Read,
@@ -20,6 +21,7 @@ pub enum ExecutePolicy {
     /// No calls.
     None,
     /// Calls of commands, regardless of their effect: they run on a copy. Requests and agents reach beyond it.
+    #[value(skip)]
     OnCopy,
 }
 

@@ -1,44 +1,17 @@
 //! Finds the recordings that paths and globs name.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fs, io};
 
 use globset::{GlobBuilder, GlobMatcher};
-use thiserror::Error;
+
+use crate::output::CommandError;
 
 /// The extensions of recordings in directories.
 const RECORDING_EXTENSIONS: [&str; 4] = ["json", "jsonl", "ndjson", "traj"];
-
-/// Why recordings couldn't be listed.
-#[derive(Debug, Error)]
-pub enum FindRecordingsError {
-    /// A path doesn't exist or can't be read.
-    #[error("{} can't be read: {source}", path.display())]
-    Unreadable {
-        /// The path, as given or found.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// A glob is invalid.
-    #[error("`{glob}` isn't a valid glob: {message}")]
-    InvalidGlob {
-        /// The glob, as given.
-        glob: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// A directory or a glob has no recordings.
-    #[error("no recordings found at {}", path.display())]
-    Empty {
-        /// The path, as given.
-        path: PathBuf,
-    },
-}
 
 /// Part K of N of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,28 +50,27 @@ impl Shard {
 ///
 /// # Errors
 /// A path can't be read, a glob is invalid, or a directory or glob has no recordings.
-pub fn find_recordings(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindRecordingsError> {
+pub fn find_recordings(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     let mut found = BTreeSet::new();
     for path in paths {
         if add_recordings(path, &mut found)? == 0 {
-            return Err(FindRecordingsError::Empty { path: path.clone() });
+            let message = format!("no recordings found at {}", path.display());
+            return Err(CommandError::usage(message).with_hint(
+                "in a directory, only files ending in .json, .jsonl, .ndjson, or .traj are read",
+            ));
         }
     }
     Ok(found.into_iter().collect())
 }
 
 /// Adds the recordings that a path names to `found`, and returns their number.
-fn add_recordings(
-    path: &Path,
-    found: &mut BTreeSet<PathBuf>,
-) -> Result<usize, FindRecordingsError> {
+fn add_recordings(path: &Path, found: &mut BTreeSet<PathBuf>) -> Result<usize, CommandError> {
     let metadata = match fs::metadata(path) {
         _ if path == Path::new("-") => None,
         Ok(metadata) => Some(metadata),
         Err(source) => {
             let glob = RecordingGlob::parse(path)?;
-            let path = path.to_owned();
-            let glob = glob.ok_or(FindRecordingsError::Unreadable { path, source })?;
+            let glob = glob.ok_or_else(|| unreadable(path, &source))?;
             return collect_files(&glob.dir, glob.depth, found, &|path| {
                 glob.matcher.is_match(path)
             });
@@ -109,6 +81,11 @@ fn add_recordings(
     }
     found.insert(path.to_owned());
     Ok(1)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> CommandError {
+    let message = format!("{} can't be read: {error}", path.display());
+    CommandError::usage(message).with_hint("name a file, a directory, or a quoted glob")
 }
 
 fn is_recording(path: &Path) -> bool {
@@ -122,11 +99,8 @@ fn collect_files(
     depth: usize,
     found: &mut BTreeSet<PathBuf>,
     is_wanted: &dyn Fn(&Path) -> bool,
-) -> Result<usize, FindRecordingsError> {
-    let unreadable = |source| FindRecordingsError::Unreadable {
-        path: dir.to_owned(),
-        source,
-    };
+) -> Result<usize, CommandError> {
+    let unreadable = |error| unreadable(dir, &error);
     let read_path = if dir == Path::new("") {
         Path::new(".")
     } else {
@@ -163,7 +137,7 @@ struct RecordingGlob {
 
 impl RecordingGlob {
     /// Parses a path as a glob. Returns `None` without a wildcard.
-    fn parse(path: &Path) -> Result<Option<Self>, FindRecordingsError> {
+    fn parse(path: &Path) -> Result<Option<Self>, CommandError> {
         let has_wildcard = |part: &str| part.contains(['*', '?', '[', '{']);
         let names_directories = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         // Without `.` within it, as the paths that are found.
@@ -189,9 +163,10 @@ impl RecordingGlob {
             path.components().count() - dir.components().count()
         };
         let built = GlobBuilder::new(text).literal_separator(true).build();
-        let glob = built.map_err(|error| FindRecordingsError::InvalidGlob {
-            glob: text.to_owned(),
-            message: error.kind().to_string(),
+        let glob = built.map_err(|error| {
+            let message = format!("`{text}` isn't a valid glob: {}", error.kind());
+            CommandError::usage(message)
+                .with_hint("`**` matches any directories, `*` any name, `{a,b}` either of two")
         })?;
         Ok(Some(Self {
             dir,

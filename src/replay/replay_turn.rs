@@ -15,7 +15,7 @@ use toolq_core::types::{
     Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, NotExecutedCause, Outcome,
     Tool, Verdict,
 };
-use toolq_engine::{AnswerDelivery, Engine};
+use toolq_engine::Engine;
 
 /// How much of an input is masked to show its beginning in a report, in bytes.
 const MAX_MASKED_INPUT_BYTES: usize = 64 << 10;
@@ -46,8 +46,12 @@ impl RecordingReplayer {
         let to_run = self.calls_to_run(number, file.recording, &checked)?;
         if !to_run.is_empty() {
             let number = self.previous_turns + number;
+            // The results are collected from events. For the log, being compared counts as being printed.
+            let mut delivery = |call: &Arc<CallRef>, _: CallAnswer, sink: &mut dyn EventSink| {
+                let _ = sink.emit(&[Event::ResultWritten { call }]);
+            };
             engine
-                .run_turn(number, to_run, &mut collector, &mut ReplayDelivery)
+                .run_turn(number, to_run, &mut collector, &mut delivery)
                 .await;
         }
         for checked in &checked {
@@ -207,16 +211,4 @@ fn is_halted(outcome: &Outcome) -> bool {
             | Outcome::NotExecuted(NotExecutedCause::Halted(_))
             | Outcome::LogRefused(_)
     )
-}
-
-/// Delivers the answers of a replay to nobody, since the results are collected from events.
-struct ReplayDelivery;
-
-impl AnswerDelivery for ReplayDelivery {
-    fn deliver(&mut self, call: &Arc<CallRef>, _: CallAnswer, sink: &mut dyn EventSink) {
-        // For the log, being compared counts as being printed.
-        let _ = sink.emit(&[Event::ResultWritten { call }]);
-    }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

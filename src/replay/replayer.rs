@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::replay::case::{ReplayTotals, UnappliedCall};
+use crate::replay::case::ReplayTotals;
 use crate::replay::compare::IdRenaming;
 use crate::replay::copied_tools::CopiedTools;
 use crate::replay::policy::ReplaySettings;
 use crate::replay::reports::ReplayReport;
-use crate::replay::root_copy::TreeCopyError;
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::transcript::{InputError, Recording};
-use toolq_core::types::{EventSink, ToolsConfig};
+use toolq_core::types::{CallRef, EventSink, ToolsConfig};
 use toolq_engine::{Engine, RunControl};
 
 /// Why a recording couldn't be replayed to its end.
@@ -29,7 +28,7 @@ pub enum ReplayError {
     Report(#[from] std::io::Error),
     /// The copy can't be made.
     #[error("the copy of `root` can't be used: {0}")]
-    Copy(#[from] TreeCopyError),
+    Copy(std::io::Error),
     /// The copy can't be kept or removed.
     #[error("the copy of `root` can't be kept or removed: {0}")]
     EndCopy(std::io::Error),
@@ -61,14 +60,15 @@ pub(crate) struct RecordingContext<'f> {
     pub(super) renaming: IdRenaming,
     pub(super) edits: Vec<RecordingEdit>,
     /// The latest call that would have changed something, but didn't run.
-    pub(super) unapplied: Option<UnappliedCall>,
+    pub(super) unapplied: Option<CallRef>,
 }
 
 impl RecordingReplayer {
-    /// Creates a replayer. `control` is that of the engine that runs the calls.
+    /// Creates a replayer. With `copied_tools`, it runs those, which work on a copy. `control` is that of the engine that runs the calls.
     pub fn new(
         settings: ReplaySettings,
         tools: Arc<ToolsConfig>,
+        copied_tools: Option<CopiedTools>,
         control: RunControl,
         mask: Arc<Mask>,
     ) -> Self {
@@ -76,22 +76,13 @@ impl RecordingReplayer {
             settings,
             checker: CallChecker::new(Arc::clone(&tools)),
             tools,
-            copied_tools: None,
+            copied_tools,
             control,
             mask,
             totals: ReplayTotals::default(),
             previous_turns: 0,
             incomplete: false,
             halted: false,
-        }
-    }
-
-    /// Runs calls with these tools, which work on a copy.
-    #[must_use]
-    pub fn with_copied_tools(self, copied_tools: Option<CopiedTools>) -> Self {
-        Self {
-            copied_tools,
-            ..self
         }
     }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps};
 use rustix::process::geteuid;
 use tempfile::TempDir;
-use thiserror::Error;
 
 /// Where a directory is copied to, with everything in it: `.git`, untracked files, and files that git ignores.
 ///
@@ -47,9 +46,9 @@ impl RootCopy {
     ///
     /// # Errors
     /// A file can't be copied, or `is_stopped` returned true.
-    pub fn make(&self, is_stopped: &dyn Fn() -> bool) -> Result<Vec<PathBuf>, TreeCopyError> {
+    pub fn make(&self, is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<PathBuf>> {
         let copy = self.path();
-        fs::create_dir(&copy).map_err(TreeCopyError::at(&copy))?;
+        fs::create_dir(&copy).map_err(at(&copy))?;
         copy_tree(&self.original, &copy, self.base.path(), is_stopped)
     }
 
@@ -109,30 +108,9 @@ fn make_removable(directory: &Path) -> io::Result<()> {
 
 // Copies a directory with everything in it.
 
-/// Why a directory couldn't be copied.
-#[derive(Debug, Error)]
-pub enum TreeCopyError {
-    /// It was asked to stop.
-    #[error("the copying was stopped")]
-    Stopped,
-    /// One of the files can't be copied.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file in the original.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-}
-
-impl TreeCopyError {
-    /// Returns a function that says which file an error is about.
-    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |source| Self::File {
-            path: path.to_owned(),
-            source,
-        }
-    }
+/// Returns a function that says which file an error is about.
+fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Copies what is in the directory `from`, and its attributes, to the existing directory `to`. The directory `left_out`,
@@ -147,16 +125,16 @@ fn copy_tree(
     to: &Path,
     left_out: &Path,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Vec<PathBuf>, TreeCopyError> {
-    let left_out = left_out.metadata().map_err(TreeCopyError::at(left_out))?;
+) -> io::Result<Vec<PathBuf>> {
+    let left_out = left_out.metadata().map_err(at(left_out))?;
     let mut copier = TreeCopier {
         left_out: (left_out.dev(), left_out.ino()),
         is_stopped,
         unreadable: Vec::new(),
     };
-    let metadata = from.metadata().map_err(TreeCopyError::at(from))?;
+    let metadata = from.metadata().map_err(at(from))?;
     copier.copy_contents(from, to)?;
-    copy_attributes(&metadata, to).map_err(TreeCopyError::at(from))?;
+    copy_attributes(&metadata, to).map_err(at(from))?;
     Ok(copier.unreadable)
 }
 
@@ -169,25 +147,25 @@ struct TreeCopier<'a> {
 }
 
 impl TreeCopier<'_> {
-    fn copy_contents(&mut self, from: &Path, to: &Path) -> Result<(), TreeCopyError> {
+    fn copy_contents(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let entries = self.readable(from, fs::read_dir(from));
-        let Some(entries) = entries.map_err(TreeCopyError::at(from))? else {
+        let Some(entries) = entries.map_err(at(from))? else {
             return Ok(());
         };
         for entry in entries {
             if (self.is_stopped)() {
-                return Err(TreeCopyError::Stopped);
+                return Err(io::Error::other("the copying was stopped"));
             }
-            let entry = entry.map_err(TreeCopyError::at(from))?;
+            let entry = entry.map_err(at(from))?;
             let (from, to) = (entry.path(), to.join(entry.file_name()));
             let metadata = self.readable(&from, entry.metadata());
-            match metadata.map_err(TreeCopyError::at(&from))? {
+            match metadata.map_err(at(&from))? {
                 Some(metadata) if metadata.is_dir() => {
                     self.copy_directory(&from, &metadata, &to)?;
                 }
                 Some(metadata) => {
                     let copied = self.copy_entry(&from, &metadata, &to);
-                    copied.map_err(TreeCopyError::at(&from))?;
+                    copied.map_err(at(&from))?;
                 }
                 None => {}
             }
@@ -195,18 +173,13 @@ impl TreeCopier<'_> {
         Ok(())
     }
 
-    fn copy_directory(
-        &mut self,
-        from: &Path,
-        metadata: &Metadata,
-        to: &Path,
-    ) -> Result<(), TreeCopyError> {
+    fn copy_directory(&mut self, from: &Path, metadata: &Metadata, to: &Path) -> io::Result<()> {
         if (metadata.dev(), metadata.ino()) == self.left_out {
             return Ok(());
         }
-        fs::create_dir(to).map_err(TreeCopyError::at(from))?;
+        fs::create_dir(to).map_err(at(from))?;
         self.copy_contents(from, to)?;
-        copy_attributes(metadata, to).map_err(TreeCopyError::at(from))
+        copy_attributes(metadata, to).map_err(at(from))
     }
 
     /// Copies anything but a directory.
@@ -286,7 +259,7 @@ mod tests {
             assert_eq!(copy.end_recording().unwrap(), None);
         }
         let stopped = copy.make(&|| true).unwrap_err();
-        assert!(matches!(stopped, TreeCopyError::Stopped));
+        assert_eq!(stopped.to_string(), "the copying was stopped");
         copy.remove().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
@@ -388,7 +361,7 @@ mod tree_copy_tests {
         let from = Path::new("/proc/self/mem");
         let metadata = from.metadata().unwrap();
         let copied = copier.copy_entry(from, &metadata, &target.path().join("mem"));
-        let error = copied.map_err(TreeCopyError::at(from)).unwrap_err();
+        let error = copied.map_err(at(from)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "/proc/self/mem: Input/output error (os error 5)"

@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use tempfile::NamedTempFile;
-use thiserror::Error;
 
 use toolq_core::answer;
 use toolq_core::json::{JsonText, ParsedObject, to_json_line};
@@ -176,20 +175,6 @@ pub struct RecordingEdit {
     pub text: String,
 }
 
-/// Why a recording wasn't updated. It is left unchanged.
-#[derive(Debug, Error)]
-pub(crate) enum UpdateRecordingError {
-    /// The file is read-only.
-    #[error("it is read-only")]
-    ReadOnly,
-    /// Another program wrote it.
-    #[error("it changed while it was being replayed")]
-    Changed,
-    /// Any other failure.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
 /// Identifies the state of a recording before it is replayed, to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
@@ -229,7 +214,7 @@ pub fn update_recording(
     path: &Path,
     stamp: FileStamp,
     mut edits: Vec<RecordingEdit>,
-) -> Result<usize, UpdateRecordingError> {
+) -> io::Result<usize> {
     edits.sort_by_key(|edit| edit.byte_range.start);
     let edit_count = edits.len();
     let mut skipped = 0;
@@ -242,7 +227,7 @@ pub fn update_recording(
     let mut old = File::open(&path)?;
     let metadata = old.metadata()?;
     if metadata.permissions().readonly() {
-        return Err(UpdateRecordingError::ReadOnly);
+        return Err(io::Error::other("it is read-only"));
     }
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut new = NamedTempFile::new_in(dir)?;
@@ -251,7 +236,7 @@ pub fn update_recording(
     new.as_file().set_permissions(metadata.permissions())?;
     new.as_file().sync_all()?;
     if FileStamp::from_metadata(&metadata) != stamp || FileStamp::from_path(&path)? != stamp {
-        return Err(UpdateRecordingError::Changed);
+        return Err(io::Error::other("it changed while it was being replayed"));
     }
     new.persist(&path).map_err(|refused| refused.error)?;
     Ok(edit_count - skipped)

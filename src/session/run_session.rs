@@ -19,10 +19,10 @@ use crate::settings::{CallSetup, LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::text::{escape, quote_for_shell, quote_path_for_shell};
-use toolq_core::types::{Call, ToolsConfig, TraceContext};
+use toolq_core::types::{Call, Tool, ToolsConfig, TraceContext};
 use toolq_engine::{Engine, EngineSettings, RememberedWrites};
 use toolq_log::memory::{MemoryUse, Remembered};
-use toolq_log::{LockedLog, SessionHeader, SessionLog, exceeds_size};
+use toolq_log::{LockedLog, SessionLog, SessionRecord, exceeds_size};
 
 /// A session that has begun: its log is open, and calls may run.
 pub struct RunSession<'a> {
@@ -169,6 +169,27 @@ impl<'a> RunSession<'a> {
         screen.map(spawn_ticker)
     }
 
+    /// Asks the servers that aren't locked for their tools.
+    pub async fn list_unlocked_servers(&mut self) {
+        let tools = Arc::clone(&self.setup.tools);
+        if !tools.unlocked.is_empty() {
+            let discovery = self.engine.schema_discovery();
+            let mut sink = self.warning_sink();
+            discovery.list_servers(&tools.unlocked, &mut sink).await;
+        }
+    }
+
+    /// Runs the `describe` programs of those of these tools whose schema isn't known yet.
+    pub async fn describe_all(&mut self, tools: &[Arc<Tool>]) {
+        let undescribed = tools.iter().filter(|tool| tool.needs_describe());
+        let undescribed: Vec<_> = undescribed.cloned().collect();
+        if !undescribed.is_empty() {
+            let discovery = self.engine.schema_discovery();
+            let mut sink = self.warning_sink();
+            discovery.discover(&undescribed, &mut sink).await;
+        }
+    }
+
     /// Runs the `describe` programs that these calls need and that haven't run yet.
     pub async fn describe_tools(&mut self, calls: &[Call]) {
         let undescribed = undescribed_tools(&self.setup.tools, calls);
@@ -244,15 +265,15 @@ fn open_log(
     if let Some(warning) = log.durability_warning() {
         context.stderr.print_warning(&warning);
     }
-    let header = SessionHeader {
+    let record = SessionRecord {
         plan: settings.plan.as_ref().map(|plan| plan.id().to_owned()),
-        ..SessionHeader::new(&context.tools_path, &setup.tools, setup.jobs)
+        ..SessionRecord::new(&context.tools_path, &setup.tools, setup.jobs)
     };
     let usage = MemoryUse {
         remembered: source.remembered(),
         again: settings.log.again.clone(),
     };
-    let log = log.begin_session(&header, (place, usage), Arc::clone(&setup.mask), clock)?;
+    let log = log.begin_session(record, (place, usage), Arc::clone(&setup.mask), clock)?;
     for recovered in log.recovered() {
         context.stderr.print_note(&recovered.message(log.path()));
     }
@@ -268,6 +289,21 @@ const MAX_SESSION_BYTES: u64 = 1 << 30;
 const MAX_SESSION_FILES: usize = 10_000;
 
 impl RunSession<'_> {
+    /// Finishes a session whose work had this result, and returns the most severe exit.
+    ///
+    /// # Errors
+    /// `result` is one. It has that exit, then.
+    pub fn conclude(
+        self,
+        result: Result<(), CommandError>,
+        exits: impl IntoIterator<Item = Exit>,
+    ) -> Result<Exit, CommandError> {
+        let failed = result.as_ref().err().map(|failure| failure.exit);
+        let exit = self.finish(exits.into_iter().chain(failed));
+        result.map_err(|failure| CommandError { exit, ..failure })?;
+        Ok(exit)
+    }
+
     /// Closes the session and prints the summary. Returns the most severe of `exits` and of what stopped the run.
     pub fn finish(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
         let of_calls = self.sinks.summary().exit();

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{io, thread};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -91,7 +92,7 @@ fn check_threads(count: usize) -> io::Result<()> {
         let receiver = Arc::clone(&receiver);
         // Each thread lives until the sender is dropped, so that all of them exist at once.
         let thread = thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+            let receiver = receiver.lock();
             // The sender never sends, so this ends with its drop.
             let _ = receiver.recv();
         })?;

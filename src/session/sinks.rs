@@ -8,7 +8,7 @@ use indicatif::ProgressDrawTarget;
 
 use crate::args::values::ProgressFlag;
 use crate::context::CommandContext;
-use crate::events::{EventFanout, NdjsonSink, target};
+use crate::events::{NdjsonSink, emit_to_all, target};
 use crate::log_view::DoubtCollector;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
@@ -47,8 +47,8 @@ impl RunSinks {
     ) -> Result<Self, CommandError> {
         let (mask, jobs) = (&setup.mask, setup.jobs);
         let log = settings.log.target.path();
-        let events = settings.watch.events.as_deref();
-        let (inputs, tools_files) = (&settings.watch.inputs, &setup.tools.own_files);
+        let events = settings.events.as_deref();
+        let (inputs, tools_files) = (&settings.inputs, &setup.tools.own_files);
         let events = events.map(|to| target::open(to, log, inputs, tools_files));
         let events = events.transpose()?;
         let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
@@ -60,8 +60,8 @@ impl RunSinks {
             let (endpoint, captures) = (otlp.endpoint.as_deref(), otlp.captures_content);
             OtlpSink::open(endpoint, captures, &context.environment, mask, &clock)
         });
-        let watch = &settings.watch;
-        let display = ProgressDisplay::open(watch.progress, context, jobs, mask, &clock);
+        let progress = settings.progress;
+        let display = ProgressDisplay::open(progress, context, jobs, mask, &clock);
         let mut summary = RunSummary::new(clock, &setup.tools);
         summary.name_calls(settings.named_calls());
         Ok(Self {
@@ -166,7 +166,7 @@ impl EventSink for RunSinks {
         let log = self.log.clone();
         let events_sink = self.events.as_mut();
         let mut durable_events = events_sink.map(|sink| DurableEvents { sink, log });
-        let readers = [
+        let mut readers = [
             Some(&mut self.summary as &mut dyn EventSink),
             durable_events
                 .as_mut()
@@ -178,7 +178,7 @@ impl EventSink for RunSinks {
                 .map(|doubts| doubts as &mut dyn EventSink),
         ];
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
-        EventFanout::new(log, readers).emit(events)
+        emit_to_all(events, log, &mut readers)
     }
 
     fn shows_progress(&self, _: &CallRef) -> bool {
@@ -241,16 +241,17 @@ impl ProgressDisplay {
                 Box::new(StderrTerminal::default()),
                 MAX_FRAMES_PER_SECOND,
             );
-            let bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
-            Self::Bars(bars.with_repeat_command(repeat.clone()))
+            let mut bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
+            bars.repeat = Some(repeat.clone());
+            Self::Bars(bars)
         };
         let lines = || {
             let stderr = Box::new(StderrStream);
-            let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
-            let lines = lines
-                .with_characters(context.stderr.is_unicode)
-                .with_columns(StderrWriter::is_terminal().then(StderrWriter::width));
-            Self::Lines(lines.with_repeat_command(repeat.clone()))
+            let mut lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
+            lines.is_unicode = context.stderr.is_unicode;
+            lines.columns = StderrWriter::is_terminal().then(StderrWriter::width);
+            lines.repeat = Some(repeat.clone());
+            Self::Lines(lines)
         };
         let at_end = || Self::AtEnd(FailureList::new(Arc::clone(mask), repeat.clone()));
         let in_ci = || {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressState, ProgressStyle};
+use parking_lot::Mutex;
 
-use crate::output::kind_style;
-use crate::output::with_ascii_symbols;
+use crate::output::{kind_style, with_ascii_symbols};
 use toolq_core::text::{format_duration, paint};
 use toolq_core::types::OutcomeKind;
 
@@ -166,7 +166,7 @@ pub(crate) struct Footer {
 impl Footer {
     /// Sets what is said about the current batch.
     pub(crate) fn set_batch_label(&self, label: String) {
-        *self.lock_batch_label() = label;
+        *self.batch_label.lock() = label;
     }
 
     /// Sets the number of running calls without a bar. Returns whether it has changed.
@@ -176,17 +176,12 @@ impl Footer {
 
     /// Counts a call that didn't succeed.
     pub(crate) fn count_failure(&self, kind: OutcomeKind) {
-        *self.lock_failure_counts().entry(kind).or_default() += 1;
-    }
-
-    fn lock_failure_counts(&self) -> MutexGuard<'_, BTreeMap<OutcomeKind, usize>> {
-        let counts = self.failure_counts.lock();
-        counts.unwrap_or_else(PoisonError::into_inner)
+        *self.failure_counts.lock().entry(kind).or_default() += 1;
     }
 
     /// Formats how many calls didn't succeed: `2 failed, 1 rejected`.
     fn failures_text(&self) -> Option<String> {
-        let counts = self.lock_failure_counts();
+        let counts = self.failure_counts.lock();
         let texts = counts
             .iter()
             .map(|(kind, count)| format!("{count} {}", kind.label()));
@@ -194,14 +189,9 @@ impl Footer {
         (!texts.is_empty()).then(|| texts.join(", "))
     }
 
-    fn lock_batch_label(&self) -> MutexGuard<'_, String> {
-        let label = self.batch_label.lock();
-        label.unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns as much as fits into `columns`: how many calls didn't succeed, the batch, and the number of hidden calls.
     pub(crate) fn text(&self, columns: usize) -> String {
-        let label = self.lock_batch_label().clone();
+        let label = self.batch_label.lock().clone();
         let failed = self.failures_text();
         let more = match self.hidden_count.load(Relaxed) {
             0 => None,

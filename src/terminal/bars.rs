@@ -30,8 +30,8 @@ pub struct ProgressBars {
     screen: ProgressScreen,
     options: BarOptions,
     mask: Arc<Mask>,
-    /// Repeats calls that failed, if that is possible.
-    repeat: Option<RepeatCommand>,
+    /// The command line that repeats a call, for its failure.
+    pub repeat: Option<RepeatCommand>,
     /// The captions of unfinished calls.
     calls: HashMap<RowKey, CallCaption>,
     /// The rows of calls whose input is still arriving, or which haven't started since, for example because they wait for
@@ -50,12 +50,6 @@ impl ProgressBars {
             calls: HashMap::new(),
             arriving: HashSet::new(),
         }
-    }
-
-    /// Adds the command line that repeats a call to each failure.
-    pub fn with_repeat_command(mut self, repeat: RepeatCommand) -> Self {
-        self.repeat = Some(repeat);
-        self
     }
 
     /// Returns the screen, for others that write to the terminal.

@@ -32,11 +32,12 @@ pub struct ProgressLines {
     jobs: NonZeroUsize,
     mask: Arc<Mask>,
     clock: Clock,
-    /// Repeats calls that failed, if that is possible.
-    repeat: Option<RepeatCommand>,
-    is_unicode: bool,
-    /// The width of the terminal, if there is one.
-    columns: Option<usize>,
+    /// The command line that repeats a call, for its failure.
+    pub repeat: Option<RepeatCommand>,
+    /// Characters beyond ASCII are used. Otherwise, only in what models and tools wrote.
+    pub is_unicode: bool,
+    /// The width of the terminal that lines are broken to fit, if there is one.
+    pub columns: Option<usize>,
     /// Unfinished calls.
     calls: HashMap<RowKey, CallLineState>,
     /// Calls whose input is still arriving.
@@ -76,24 +77,6 @@ impl ProgressLines {
             calls: HashMap::new(),
             arriving: HashSet::new(),
         }
-    }
-
-    /// Adds the command line that repeats a call to each failure.
-    pub fn with_repeat_command(self, repeat: RepeatCommand) -> Self {
-        Self {
-            repeat: Some(repeat),
-            ..self
-        }
-    }
-
-    /// Uses characters beyond ASCII only in what models and tools wrote, unless `is_unicode`.
-    pub fn with_characters(self, is_unicode: bool) -> Self {
-        Self { is_unicode, ..self }
-    }
-
-    /// Breaks lines between words, so that they fit a terminal of this width.
-    pub fn with_columns(self, columns: Option<usize>) -> Self {
-        Self { columns, ..self }
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
@@ -264,7 +247,7 @@ impl ProgressLines {
 
 /// Returns the position of a call in the input: `#3`, or `turn 1 #3`. For one of an agent, it is the position of the agent's call.
 fn call_number(call: &CallRef) -> String {
-    let root = call.ancestors().last().unwrap_or(call);
+    let root = call.outermost();
     match (root.turn, root.position) {
         (0, position) => format!("#{position}"),
         (turn, position) => format!("turn {turn} #{position}"),

@@ -1,9 +1,10 @@
 //! The part of the terminal that shows progress bars.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use parking_lot::Mutex;
 
 use crate::output::StderrTerminal;
 use crate::terminal::bar_styles::{BarOptions, Footer};
@@ -54,7 +55,8 @@ impl ProgressScreen {
 
     /// Advances the spinners of all rows.
     pub fn tick(&self) {
-        self.lock_rows()
+        self.rows
+            .lock()
             .iter()
             .filter_map(|row| row.bar.as_ref())
             .for_each(ProgressBar::tick);
@@ -111,7 +113,7 @@ impl ProgressScreen {
     /// Adds a row, below that of the `parent` agent if there is one. Does nothing if the call already has a row from an
     /// earlier attempt.
     pub(super) fn add_row(&self, key: RowKey, parent: Option<&RowKey>, text: &str) {
-        let mut rows = self.lock_rows();
+        let mut rows = self.rows.lock();
         if rows.iter().any(|row| row.key == key) {
             return;
         }
@@ -137,11 +139,11 @@ impl ProgressScreen {
     }
 
     pub(super) fn has_row(&self, key: &RowKey) -> bool {
-        self.lock_rows().iter().any(|row| row.key == *key)
+        self.rows.lock().iter().any(|row| row.key == *key)
     }
 
     pub(super) fn set_text(&self, key: &RowKey, text: &str) {
-        if let Some(row) = self.lock_rows().iter_mut().find(|row| row.key == *key) {
+        if let Some(row) = self.rows.lock().iter_mut().find(|row| row.key == *key) {
             row.text = self.options.tree_prefix(row.depth) + text;
             if let Some(bar) = &row.bar {
                 bar.set_message(self.truncate_to_row(row));
@@ -150,7 +152,7 @@ impl ProgressScreen {
     }
 
     pub(super) fn remove_row(&self, key: &RowKey) {
-        let mut rows = self.lock_rows();
+        let mut rows = self.rows.lock();
         if let Some(index) = rows.iter().position(|row| row.key == *key) {
             self.remove_bar(rows.remove(index).bar);
             self.assign_free_bars(&mut rows);
@@ -159,7 +161,7 @@ impl ProgressScreen {
 
     /// Removes all bars, even if calls are still running. Printed lines stay.
     pub(super) fn clear(&self) {
-        for row in self.lock_rows().drain(..) {
+        for row in self.rows.lock().drain(..) {
             self.remove_bar(row.bar);
         }
         self.remove_bar(Some(self.total_bar.clone()));
@@ -173,10 +175,6 @@ impl ProgressScreen {
             bar.finish_and_clear();
             self.multi_progress.remove(&bar);
         }
-    }
-
-    fn lock_rows(&self) -> MutexGuard<'_, Vec<ProgressRow>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Assigns free bars to the first rows without one. Those come first that have run longest, and agents come before

@@ -1,11 +1,10 @@
 //! The recipes in examples/ run as they are, and leave nothing behind.
 
-use std::fs;
 use std::io::{Read as _, Seek as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use crate::support::waiting::PATIENCE;
 use crate::support::{CliSandbox, repository_root, reset_signals, skip};

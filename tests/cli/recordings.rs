@@ -1,11 +1,9 @@
 //! Recordings as the program takes them: planned, replayed, and as the API of an agent.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{fmt, fs, thread};
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,7 @@
 //! Replays the corpus of the fuzz targets, without a fuzzer: what was once a finding stays fixed.
 
-use std::fs;
-use std::panic;
 use std::path::Path;
+use std::{fs, panic};
 
 /// Every input in `fuzz/corpus/TARGET`, and a few that are in no corpus.
 #[test]

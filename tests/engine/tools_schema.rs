@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use toolq_core::json_schema::CompiledSchema;
-use toolq_core::tools_file::parse_tools_file;
-use toolq_core::tools_file::{generate_tools_schema, parse_yaml};
+use toolq_core::tools_file::{generate_tools_schema, parse_tools_file, parse_yaml};
 
 /// A tools.yaml that has every key.
 const FILE_WITH_EVERY_KEY: &str = r#"

@@ -413,8 +413,6 @@ impl AnswerDelivery for DeliveryRecorder {
     fn deliver(&mut self, call: &Arc<CallRef>, _answer: CallAnswer, _sink: &mut dyn EventSink) {
         self.0.push(call.position);
     }
-
-    fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
 }
 
 impl EventSink for TurnReport {

@@ -18,12 +18,11 @@ pub mod vendor_messages;
 pub mod waiting;
 
 use std::fmt::Display;
-use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread;
+use std::{fs, thread};
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;

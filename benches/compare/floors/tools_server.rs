@@ -23,7 +23,6 @@ struct ClientMessage<'t> {
     #[serde(borrow)]
     id: Option<&'t RawValue>,
     method: &'t str,
-    #[serde(borrow)]
     params: Option<CallParams<'t>>,
 }
 

@@ -3,13 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::bench_program::BenchProgram;
 use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
-use crate::inputs;
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 const CALLS: usize = 200;
 const MANY_CALLS: usize = 1_000;

@@ -3,12 +3,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
-use crate::inputs;
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 const CALLS: usize = 10_000;
 

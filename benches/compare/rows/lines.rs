@@ -1,11 +1,9 @@
 //! `plan` of 300 MB of JSONL: faster than jq counts its blocks, in memory that doesn't grow with the input.
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
-use crate::inputs;
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 const INPUT_BYTES: usize = 300_000_000;
 

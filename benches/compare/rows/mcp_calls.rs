@@ -3,14 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::bench_program::BenchProgram;
 use crate::comparison::{Baseline, ComparisonLine, compare_if_installed, compare_rounds};
-use crate::inputs;
 use crate::locked_server::{self, LockedServer};
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 /// Calls of a server that answers at once.
 const FLOOR_CALLS: u32 = 50_000;

@@ -1,11 +1,9 @@
 //! Calls that take 100 ms each, all at once: the rest is toolq's overhead.
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
-use crate::inputs;
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 const CALLS: usize = 8;
 

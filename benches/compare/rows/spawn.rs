@@ -1,11 +1,9 @@
 //! 1,000 `cat` calls, 8 at a time: the cost of validation, ordering, and logging on top of starting the programs.
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
-use crate::inputs;
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 const CALLS: usize = 1_000;
 

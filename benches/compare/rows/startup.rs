@@ -1,11 +1,9 @@
 //! The startup cost of toolq: commands that do next to nothing.
 
-use crate::Result;
 use crate::bar::PerformanceBar;
 use crate::bench_context::BenchContext;
 use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
-use crate::inputs;
-use crate::programs;
+use crate::{Result, inputs, programs};
 
 /// A round takes only milliseconds, so there are more of them.
 const ROUNDS_FACTOR: usize = 10;

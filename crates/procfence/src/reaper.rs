@@ -55,7 +55,16 @@ impl Reaper {
                 Ok(program) => {
                     // The lock of the session's log lasts until nothing of the call is left.
                     let held = descriptors.into_iter().nth(4);
-                    let mut call = ReaperCall::new(&self, program, &spawn_request, sandbox);
+                    let mut call = ReaperCall {
+                        reaper: &self,
+                        program,
+                        limits: spawn_request.limits,
+                        host_exit_grace: spawn_request.host_exit_grace.min(MAX_HOST_EXIT_GRACE),
+                        exit: None,
+                        too_many_processes: false,
+                        stopped: false,
+                        sandbox,
+                    };
                     let reported = if spawn_request.reports_pid {
                         self.send_reply(ReaperReply::Started(program.as_raw_nonzero().get()))
                     } else {
@@ -167,25 +176,7 @@ pub(crate) enum ReaperAction {
     Quit(Vec<OwnedFd>),
 }
 
-impl<'k> ReaperCall<'k> {
-    pub(crate) fn new(
-        reaper: &'k Reaper,
-        program: Pid,
-        request: &SpawnRequest,
-        sandbox: Option<PreparedSandbox>,
-    ) -> Self {
-        Self {
-            reaper,
-            program,
-            limits: request.limits,
-            host_exit_grace: request.host_exit_grace.min(MAX_HOST_EXIT_GRACE),
-            exit: None,
-            too_many_processes: false,
-            stopped: false,
-            sandbox,
-        }
-    }
-
+impl ReaperCall<'_> {
     /// Serves the call until all of its processes are gone, or were released.
     pub(crate) fn run(&mut self) -> io::Result<ReaperAction> {
         let Reaper { socket, signals } = self.reaper;

@@ -52,7 +52,16 @@ impl ReaperPools {
         if !program.exists() || !descendants::shows_own_pid_namespace() {
             return None;
         }
-        let new_pool = |lenient| Arc::new(ReaperPool::new(program, owner, lenient));
+        let new_pool = |lenient| {
+            Arc::new(ReaperPool {
+                program: program.to_owned(),
+                owner: owner.to_owned(),
+                lenient,
+                supervisors: Mutex::default(),
+                idle: Mutex::new(Vec::new()),
+                held: OnceLock::new(),
+            })
+        };
         Some(Self {
             strict: new_pool(false),
             lenient: new_pool(true),
@@ -85,17 +94,6 @@ impl ReaperPools {
 }
 
 impl ReaperPool {
-    fn new(program: &Path, owner: &str, lenient: bool) -> Self {
-        Self {
-            program: program.to_owned(),
-            owner: owner.to_owned(),
-            lenient,
-            supervisors: Mutex::default(),
-            idle: Mutex::new(Vec::new()),
-            held: OnceLock::new(),
-        }
-    }
-
     /// Returns what a reaper keeps open while it serves a call. It is sent behind the descriptors of the program.
     pub fn held(&self) -> Option<BorrowedFd<'_>> {
         self.held.get().map(AsFd::as_fd)
@@ -115,16 +113,14 @@ impl ReaperPool {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
-        let number = lock(&self.supervisors).spawn_reaper(&theirs, || self.start_supervisor())?;
+        let number = lock(&self.supervisors).spawn_reaper(&theirs, || {
+            SupervisorClient::start(&self.program, &self.owner, self.lenient)
+        })?;
         Ok(Arc::new(ReaperClient {
             number,
             shape,
             socket: ours,
         }))
-    }
-
-    fn start_supervisor(&self) -> io::Result<SupervisorClient> {
-        SupervisorClient::start(&self.program, &self.owner, self.lenient)
     }
 
     /// Returns a reaper to the pool when nothing is left of its call.

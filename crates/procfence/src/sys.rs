@@ -1,12 +1,11 @@
 //! System calls with which supervisors and reapers set themselves up: their control socket and their signals. This file
 //! contains unsafe code.
 
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::ptr;
 use std::time::Duration;
+use std::{io, ptr};
 
 use libc::c_int;
 

@@ -6,8 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use proptest::prelude::*;
 
-use crate::mask::MaskedStream;
-use crate::mask::{MASKED, Mask};
+use crate::mask::{MASKED, Mask, MaskedStream};
 
 /// Returns one of the ways in which JSON may write a character, by `choice`.
 fn escape_char(c: char, choice: u8) -> String {

@@ -6,10 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
+use parking_lot::Mutex;
+
+use crate::text::to_millis;
 use crate::types::EnvFile;
 
 // The current time.
@@ -25,10 +28,7 @@ impl Clock {
         let start = SystemTime::now().duration_since(UNIX_EPOCH);
         let start = start.unwrap_or_default();
         let started_at = Instant::now();
-        Self::new(move || {
-            let now = start.saturating_add(started_at.elapsed());
-            u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-        })
+        Self::new(move || to_millis(start.saturating_add(started_at.elapsed())))
     }
 
     /// Creates a clock that reads the time from `read_ms`, in milliseconds since 1970.
@@ -220,7 +220,7 @@ pub fn create_private_dir(directory: &Path) -> io::Result<()> {
     // A strict umask can make a new directory unusable until its mode is set. Don't let other threads find it in that
     // state.
     static CREATION_LOCK: Mutex<()> = Mutex::new(());
-    let _guard = CREATION_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = CREATION_LOCK.lock();
     create_with_parents(directory)
 }
 

@@ -37,7 +37,7 @@ pub fn build_request_url(
     let mut url = parse_filled_url(&request.url, env)?;
     match &backing.allowed_hosts {
         Some(hosts) => check_url(&url, hosts).map_err(RequestUrlError::NotAllowed)?,
-        None if has_same_server(&url, &parse_filled_url(&declared_prefix(backing), env)?) => {}
+        None if has_same_server(&url, &parse_filled_url(&backing.url.before_values(), env)?) => {}
         None => {
             return Err(RequestUrlError::Malformed(
                 "a value would change the server in the URL",
@@ -57,11 +57,6 @@ pub fn build_request_url(
     }
     url.set_fragment(None);
     Ok(url)
-}
-
-/// Returns the part of the URL before its first input value.
-fn declared_prefix(backing: &HttpBacking) -> PartialTemplate {
-    backing.url.before_values()
 }
 
 fn parse_filled_url(

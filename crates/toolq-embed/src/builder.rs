@@ -25,7 +25,7 @@ use toolq_engine::{
     Approver, EngineSettings, HostCall, HostFuture, HostReply, SUPERVISOR_PROGRAM, check_machine,
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
-use toolq_log::{LockedLog, SessionHeader, SessionLog};
+use toolq_log::{LockedLog, SessionLog, SessionRecord};
 
 /// Builds a [`Toolq`].
 #[derive(Debug, Default)]
@@ -155,8 +155,8 @@ impl ToolqBuilder {
         let memory = (RememberedIn::log(path), MemoryUse::default());
         let tools_path = self.tools_file.as_deref();
         let tools_path = tools_path.unwrap_or(Path::new(NO_TOOLS_FILE));
-        let header = SessionHeader::new(tools_path, &set.tools, set.jobs);
-        let log = log.begin_session(&header, memory, Arc::clone(&set.mask), Clock::system())?;
+        let session = SessionRecord::new(tools_path, &set.tools, set.jobs);
+        let log = log.begin_session(session, memory, Arc::clone(&set.mask), Clock::system())?;
         Ok(Some(log))
     }
 }

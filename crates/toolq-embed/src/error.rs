@@ -1,8 +1,7 @@
 //! Errors: problems with files and inputs. A call that fails isn't an error; its result says so.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use toolq_core::text::line_starts;
 use toolq_core::tools_file::{HostToolProblem, SourceMap, SourcePosition};

@@ -4,9 +4,10 @@
 //! once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -225,7 +226,7 @@ pub(crate) struct Registration {
 impl ProcessGroups {
     /// Registers a group. It is stopped at once if all groups are suspended.
     pub(crate) fn register(&self, handle: GroupHandle) -> Registration {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.suspended {
             handle.send_signal(Signal::STOP);
         }
@@ -248,22 +249,18 @@ impl ProcessGroups {
     }
 
     fn set_suspended(&self, suspended: bool, signal: Signal) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.suspended = suspended;
         state
             .handles
             .values()
             .for_each(|handle| handle.send_signal(signal));
     }
-
-    fn lock(&self) -> MutexGuard<'_, GroupRegistry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.groups.lock().handles.remove(&self.number);
+        self.groups.0.lock().handles.remove(&self.number);
     }
 }
 

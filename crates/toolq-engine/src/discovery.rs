@@ -13,7 +13,7 @@ use crate::mcp::{ServerAnnouncement, emit_notices};
 use crate::program_tool::program_tool;
 use crate::result_cache::SharedResultCache;
 use crate::scheduler::{CircuitBreakers, SharedStartLimiter};
-use crate::settings::{AnswerDelivery, EngineSettings};
+use crate::settings::EngineSettings;
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
@@ -102,8 +102,10 @@ impl SchemaDiscovery {
                 ..self.state.clone()
             },
         };
+        // The descriptions are stored with the tools, so nobody needs the answers.
+        let mut delivery = |_: &Arc<CallRef>, _: CallAnswer, _: &mut dyn EventSink| {};
         engine
-            .run_turn(0, calls, &mut describe_sink, &mut DiscardDelivery)
+            .run_turn(0, calls, &mut describe_sink, &mut delivery)
             .await;
     }
 }
@@ -279,13 +281,4 @@ fn printed_text(outcome: &Outcome, answer: &CallAnswer) -> Result<String, String
 fn without_hint(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("Hint: "));
     lines.collect::<Vec<_>>().join(" ")
-}
-
-/// Discards the answers, since the descriptions are stored with the tools.
-struct DiscardDelivery;
-
-impl AnswerDelivery for DiscardDelivery {
-    fn deliver(&mut self, _: &Arc<CallRef>, _: CallAnswer, _: &mut dyn EventSink) {}
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

@@ -1,7 +1,6 @@
 //! The engine, which runs turns.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::control::RunControl;
@@ -10,7 +9,7 @@ use crate::mcp::emit_notices;
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
 use crate::turn::{ConcurrentTurns, RunningTurn, TurnRequest, TurnSink};
-use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnArrival, TurnOrigin};
+use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnOrigin};
 
 /// Runs turns, one after another.
 pub struct Engine {
@@ -85,21 +84,6 @@ impl Engine {
         let sink = TurnSink::new(sink, &self.state.backends);
         RunningTurn::new(&self.state, number, &sink, delivery)
             .run_known(calls)
-            .await;
-    }
-
-    /// Runs a turn whose calls are still arriving: each may start as soon as it is received. The turn ends when the
-    /// sender of `arrivals` has been dropped and every call has been answered and delivered.
-    pub async fn run_arriving_turn(
-        &mut self,
-        number: usize,
-        arrivals: mpsc::UnboundedReceiver<TurnArrival>,
-        sink: &mut dyn EventSink,
-        delivery: &mut dyn AnswerDelivery,
-    ) {
-        let sink = TurnSink::new(sink, &self.state.backends);
-        RunningTurn::new(&self.state, number, &sink, delivery)
-            .run(arrivals)
             .await;
     }
 

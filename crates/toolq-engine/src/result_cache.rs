@@ -9,9 +9,10 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use toolq_core::check::recheck_locks;
@@ -77,7 +78,7 @@ impl SharedResultCache {
         let max_age = accepted.tool.cache?.max_age;
         let access = current_access(accepted, root);
         let key = cache_key(accepted, &access);
-        let mut cache = self.lock();
+        let mut cache = self.0.lock();
         let entry = cache.entries.get(&key)?;
         let age = now.since(entry.taken);
         if age > max_age {
@@ -96,7 +97,7 @@ impl SharedResultCache {
     pub(crate) fn ticket(&self, accepted: &AcceptedCall, root: &Path) -> Option<Arc<CacheTicket>> {
         accepted.tool.cache?;
         let access = current_access(accepted, root);
-        let mut cache = self.lock();
+        let mut cache = self.0.lock();
         let ticket = Arc::new(CacheTicket {
             key: cache_key(accepted, &access),
             access,
@@ -116,7 +117,7 @@ impl SharedResultCache {
         let Some(bytes) = keepable_bytes(outcome) else {
             return;
         };
-        let mut cache = self.lock();
+        let mut cache = self.0.lock();
         let is_ticket = |read: &Weak<CacheTicket>| read.as_ptr() == Arc::as_ptr(ticket);
         if !cache.running.iter().any(is_ticket) {
             return;
@@ -140,15 +141,11 @@ impl SharedResultCache {
         let checked = CallAccess::of(accepted);
         let now = current_access(accepted, root);
         let may_change = |read: &CallAccess| checked.may_change(read) || now.may_change(read);
-        let mut cache = self.lock();
+        let mut cache = self.0.lock();
         cache
             .running
             .retain(|read| read.upgrade().is_some_and(|read| !may_change(&read.access)));
         cache.entries.retain(|read| !may_change(read));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ResultCache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

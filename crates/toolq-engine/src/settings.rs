@@ -94,7 +94,16 @@ pub trait AnswerDelivery: Send {
     fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink);
 
     /// Called once every call of the turn has been delivered. Events emitted here precede the turn's last event.
-    fn finish_turn(&mut self, sink: &mut dyn EventSink);
+    fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
+}
+
+impl<F> AnswerDelivery for F
+where
+    F: FnMut(&Arc<CallRef>, CallAnswer, &mut dyn EventSink) + Send,
+{
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        self(call, answer, sink);
+    }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub use open::{
 pub use prune::{PruneOptions, PruneResult, list_stale_blob_dirs};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, blob_dir_for,
+    FormatVersion, Record, RecordContent, RecordKind, SessionRecord, StoredBlob, blob_dir_for,
     log_schema,
 };
 pub use session_files::session_bytes;

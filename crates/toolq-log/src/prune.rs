@@ -15,11 +15,11 @@ use uuid::Uuid;
 use crate::error::LogError;
 use crate::open::{is_default_log_name, list_matching_files, sessions};
 use crate::read::{Corruption, RecordReader};
-use crate::records::blob_dir_for;
 use crate::records::record::write_sealed_line;
 use crate::records::{
     BlobError, CallEndRecord, CallRecord, NewRecord, Record, RecordKind, ServerEndRecord,
-    StartRecord, is_file_extension, is_sha256_hex, open_regular_file, read_error_text,
+    StartRecord, blob_dir_for, is_file_extension, is_sha256_hex, open_regular_file,
+    read_error_text,
 };
 use crate::session_files::{BlobDir, SessionFiles, modified_ms};
 use crate::write::write_file_atomically;

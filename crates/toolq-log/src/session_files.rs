@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::records::blob_dir_for;
-use crate::records::{is_file_extension, is_sha256_hex};
+use crate::records::{blob_dir_for, is_file_extension, is_sha256_hex};
+use toolq_core::text::to_millis;
 
 /// Returns the size of a session in bytes: of its log and of all files that toolq wrote next to it. `torn_copies` are the
 /// files in its directory to which torn ends were copied. What can't be read counts as nothing.
@@ -118,8 +118,7 @@ fn is_blob_file_name(name: &str) -> bool {
 /// Returns when a file was last modified: milliseconds since 1970.
 pub(crate) fn modified_ms(metadata: &Metadata) -> u64 {
     let changed = metadata.modified().unwrap_or(UNIX_EPOCH);
-    let ms = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(ms.as_millis()).unwrap_or(u64::MAX)
+    to_millis(changed.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// Returns whether `torn` is a copy of a torn end of `log`: `LOG.torn-SEQ`.

@@ -109,16 +109,11 @@ pub struct ResourceContents {
 pub(crate) struct ResultMembers<'t> {
     #[serde(rename = "_meta", borrow)]
     meta: Option<&'t RawValue>,
-    #[serde(borrow)]
     content: Option<&'t RawValue>,
-    #[serde(borrow)]
     structured_content: Option<&'t RawValue>,
-    #[serde(borrow)]
     is_error: Option<&'t RawValue>,
     pub(crate) result_type: Option<String>,
-    #[serde(borrow)]
     pub(crate) input_requests: Option<HashMap<String, &'t RawValue>>,
-    #[serde(borrow)]
     pub(crate) request_state: Option<&'t RawValue>,
 }
 

@@ -85,13 +85,9 @@ pub struct NotMessage;
 struct MessageMembers<'t> {
     #[serde(borrow)]
     id: Option<&'t RawValue>,
-    #[serde(borrow)]
     method: Option<Cow<'t, str>>,
-    #[serde(borrow)]
     params: Option<&'t RawValue>,
-    #[serde(borrow)]
     result: Option<&'t RawValue>,
-    #[serde(borrow)]
     error: Option<&'t RawValue>,
 }
 

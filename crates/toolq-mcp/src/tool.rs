@@ -49,39 +49,34 @@ pub struct Tool {
 
 /// What a server claims about a tool. Nothing here may be relied on unless a person trusts the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ToolAnnotations {
     /// A name for people.
     #[serde(
-        default,
         deserialize_with = "or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<String>,
     /// It changes nothing. By default it may.
     #[serde(
-        default,
         deserialize_with = "or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub read_only_hint: Option<bool>,
     /// It may destroy something. By default it may, if it changes anything.
     #[serde(
-        default,
         deserialize_with = "or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub destructive_hint: Option<bool>,
     /// Calling it again changes nothing more. By default it may.
     #[serde(
-        default,
         deserialize_with = "or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub idempotent_hint: Option<bool>,
     /// It reaches systems that the server doesn't know. By default it may.
     #[serde(
-        default,
         deserialize_with = "or_default",
         skip_serializing_if = "Option::is_none"
     )]
@@ -90,10 +85,9 @@ pub struct ToolAnnotations {
 
 /// How a tool may be called (revision 2025-11-25).
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 struct ToolExecution {
     #[serde(
-        default,
         deserialize_with = "or_default",
         skip_serializing_if = "Option::is_none"
     )]

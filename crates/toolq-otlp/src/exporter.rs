@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
@@ -14,6 +14,7 @@ use opentelemetry_otlp::{
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{self, SpanData};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Client;
 use tokio::runtime::Handle;
 
@@ -288,7 +289,7 @@ impl DeliveryReport {
             Signal::Spans => &self.span_failure,
             Signal::Metrics => &self.metric_failure,
         };
-        failure.lock().unwrap_or_else(PoisonError::into_inner)
+        failure.lock()
     }
 
     /// Returns what wasn't delivered of `sent_spans`, in a sentence.

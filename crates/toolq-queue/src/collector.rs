@@ -327,7 +327,10 @@ impl<'a> AnswerWaiter<'a> {
                 return Ok(None);
             }
             self.wait().await?;
-            if begin.elapsed() > MIN_PATIENCE && self.is_impatient(begin).await {
+            if begin.elapsed() > MIN_PATIENCE
+                && let Some(patience) = patience(self.queue).await
+                && begin.elapsed() > patience
+            {
                 // Check again after the same time, whether or not it was forgotten, and also if the server doesn't answer.
                 let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
                 begin = Instant::now();
@@ -361,11 +364,6 @@ impl<'a> AnswerWaiter<'a> {
             found = read_patiently(read) => found.map_err(WaitError::Unreadable),
             _ = self.stop.wait() => Ok(None),
         }
-    }
-
-    async fn is_impatient(&self, begin: Instant) -> bool {
-        let patience = patience(self.queue).await;
-        patience.is_some_and(|patience| begin.elapsed() > patience)
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use toolq_core::text::to_millis;
+
 /// A clock that keeps running while the machine sleeps.
 #[cfg(target_os = "linux")]
 const CLOCK: ClockId = ClockId::Boottime;
@@ -28,7 +30,7 @@ impl Lease {
     pub(crate) fn new(asked: Duration, ack_wait: Duration) -> Self {
         Self {
             ack_wait,
-            end: Arc::new(AtomicU64::new(as_millis(asked + ack_wait))),
+            end: Arc::new(AtomicU64::new(to_millis(asked + ack_wait))),
             was_missed: Arc::default(),
         }
     }
@@ -37,8 +39,8 @@ impl Lease {
     /// the server's own time begins later. A lease that is over stays so: another worker may have the turn, and the server
     /// confirms the request all the same.
     pub(crate) fn renew(&self, asked: Duration) {
-        let end = as_millis(asked + self.ack_wait);
-        let extend = |current: u64| (as_millis(now()) < current).then_some(current.max(end));
+        let end = to_millis(asked + self.ack_wait);
+        let extend = |current: u64| (to_millis(now()) < current).then_some(current.max(end));
         // It is over if nothing was extended.
         let _ = self
             .end
@@ -52,14 +54,14 @@ impl Lease {
 
     /// Returns whether the turn may be another worker's by now.
     pub(crate) fn is_over(&self) -> bool {
-        as_millis(now()) >= self.end.load(Ordering::SeqCst)
+        to_millis(now()) >= self.end.load(Ordering::SeqCst)
     }
 
     /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end. Once one
     /// may not, none may.
     pub(crate) fn allows_start(&self) -> bool {
-        let margin = as_millis(self.ack_wait / 10);
-        if as_millis(now()) + margin >= self.end.load(Ordering::SeqCst) {
+        let margin = to_millis(self.ack_wait / 10);
+        if to_millis(now()) + margin >= self.end.load(Ordering::SeqCst) {
             self.was_missed.store(true, Ordering::SeqCst);
         }
         !self.was_missed()
@@ -82,10 +84,6 @@ pub(crate) fn now() -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
     Duration::new(seconds, nanos)
-}
-
-fn as_millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Which turns workers have: each tells its turn when it receives the roll call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Client, StatusCode};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -41,10 +42,7 @@ impl Presence {
         let answer = Arc::clone(&turn);
         let answering = runtime.spawn(async move {
             while let Some(question) = questions.next().await {
-                let turn = answer
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone();
+                let turn = answer.lock().clone();
                 if let Some(reply) = question.reply {
                     let _ = client.publish(reply, turn.into()).await;
                 }
@@ -56,7 +54,7 @@ impl Presence {
     /// Tells of this turn from now on, or that there is none.
     pub(super) fn set_turn(&self, turn: Option<&TurnName>) {
         let turn = turn.map(TurnName::short).unwrap_or_default();
-        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+        *self.turn.lock() = turn;
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::connection::{Notices, QueueSession};
-use crate::names::{QueueName, TurnName};
+use crate::names::TurnName;
 use crate::queue_error;
 use crate::record_publisher::{
     PublishRefusal, StoredRecords, name_and_publish, publish_after, publish_only,
@@ -18,7 +18,6 @@ use crate::turn_answering::ASKS_AGAIN;
 use crate::turn_log::{TurnLogFile, list_again};
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
-use toolq_core::json::expect_json;
 use toolq_core::os::Clock;
 use toolq_log::memory::{SettleError, Settlement, record_settlement};
 
@@ -226,36 +225,6 @@ pub(crate) struct DeadTurn {
     pub reason: String,
     /// The path of its input as it was given.
     pub input: Option<String>,
-}
-
-/// What is known of a turn, in one message.
-pub(super) trait TurnFact: Serialize {
-    /// Returns the subject of the message.
-    fn subject(turn: &TurnName, queue: &QueueName) -> String;
-
-    /// Publishes it in place of what was known.
-    async fn publish(
-        &self,
-        queue: &TurnQueue,
-        turn: &TurnName,
-        gives_up: impl FnMut() -> bool,
-    ) -> Result<u64, PublishRefusal> {
-        let payload = expect_json(serde_json::to_vec(self));
-        let subject = Self::subject(turn, &queue.name);
-        publish_only(queue, &subject, payload.into(), gives_up).await
-    }
-}
-
-impl TurnFact for TurnDoubts {
-    fn subject(turn: &TurnName, queue: &QueueName) -> String {
-        turn.doubt_subject(queue)
-    }
-}
-
-impl TurnFact for DeadTurn {
-    fn subject(turn: &TurnName, queue: &QueueName) -> String {
-        turn.dead_subject(queue)
-    }
 }
 
 /// Lists the turns with calls in doubt, in the order in which that became known.

@@ -94,7 +94,14 @@ impl QueueSession {
         let submission = self.runtime.block_on(async {
             let queue =
                 TurnQueue::open_or_create(&self.client, &self.name, settings.replicas).await?;
-            let mut submitter = Submitter::new(queue, settings.tools_sha256);
+            let mut submitter = Submitter {
+                queue,
+                tools_sha256: settings.tools_sha256,
+                sent: VecDeque::new(),
+                stored: Vec::new(),
+                input: String::new(),
+                submission: Submission::default(),
+            };
             for input in inputs {
                 let input = input?;
                 let digest = name_input(&input.digest, settings.is_new);
@@ -157,17 +164,6 @@ struct Submitter {
 }
 
 impl Submitter {
-    fn new(queue: TurnQueue, tools_sha256: String) -> Self {
-        Self {
-            queue,
-            tools_sha256,
-            sent: VecDeque::new(),
-            stored: Vec::new(),
-            input: String::new(),
-            submission: Submission::default(),
-        }
-    }
-
     /// Publishes a turn of the input `path`, whose name in the queue is `input`.
     ///
     /// # Errors

@@ -12,14 +12,17 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::names::TurnName;
-use crate::record_publisher::{PublishRefusal, StoredRecords, StoredTurn, publish_after};
-use crate::resolver::{CallInDoubt, DeadTurn, TurnDoubts, TurnFact as _};
+use crate::record_publisher::{
+    PublishRefusal, StoredRecords, StoredTurn, publish_after, publish_only,
+};
+use crate::resolver::{CallInDoubt, DeadTurn, TurnDoubts};
 use crate::turn_log::TurnHolder;
 use crate::turn_message::{TurnMessage, UnreadableTurn};
 use crate::turn_queue::TurnQueue;
 use crate::turn_session::{TakenTurn, TurnEnd, answer_unrun, run_turn};
 use crate::worker::Worker;
 use toolq_core::exit::CommandError;
+use toolq_core::json::expect_json;
 use toolq_core::types::{HaltCause, Turn};
 use toolq_log::LogError;
 
@@ -71,7 +74,9 @@ impl Worker<'_> {
             let doubts = TurnDoubts {
                 calls: answer.doubts.clone(),
             };
-            let published = doubts.publish(self.queue, name, is_over).await;
+            let payload = expect_json(serde_json::to_vec(&doubts));
+            let subject = name.doubt_subject(&self.queue.name);
+            let published = publish_only(self.queue, &subject, payload.into(), is_over).await;
             published.map_err(|refusal| lost(refusal.to_string()))?;
         }
         match answer.publish(self.queue, name, last, is_over).await {
@@ -169,7 +174,9 @@ impl Worker<'_> {
             input: turn.origin.input.clone(),
         };
         let is_over = || holder.lease.is_over();
-        let published = dead.publish(self.queue, name, is_over).await;
+        let payload = expect_json(serde_json::to_vec(&dead));
+        let subject = name.dead_subject(&self.queue.name);
+        let published = publish_only(self.queue, &subject, payload.into(), is_over).await;
         published
             .map(drop)
             .map_err(|refusal| TurnNotAnswered::Lost(format!("{}: {refusal}", name.short())))

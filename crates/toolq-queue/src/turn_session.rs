@@ -23,7 +23,7 @@ use toolq_engine::{
     AnswerDelivery, Engine, EngineSettings, RememberedWrites, RunControl, random_task_id,
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
-use toolq_log::{LockedLog, LogError, SessionHeader, SessionLog};
+use toolq_log::{LockedLog, LogError, SessionLog, SessionRecord};
 
 /// What became of a turn.
 #[derive(Debug)]
@@ -149,10 +149,10 @@ fn begin_log(
     let EngineSettings {
         tools, jobs, mask, ..
     } = &calls.engine;
-    let header = SessionHeader::new(&calls.tools_path, tools, *jobs);
+    let session = SessionRecord::new(&calls.tools_path, tools, *jobs);
     let log = LockedLog::open(&path)?.with_replica(Box::new(publisher));
     let memory = (RememberedIn::log(&path), MemoryUse::default());
-    log.begin_session(&header, memory, Arc::clone(mask), Clock::system())
+    log.begin_session(session, memory, Arc::clone(mask), Clock::system())
 }
 
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.

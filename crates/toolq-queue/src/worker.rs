@@ -11,14 +11,13 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use crate::connection::QueueSession;
-use crate::lease;
 use crate::names::TurnName;
 use crate::presence::Presence;
-use crate::queue_error;
 use crate::turn_answering::{StopSignal, TurnNotAnswered};
 use crate::turn_log::TurnHolder;
 use crate::turn_queue::TurnQueue;
 use crate::turn_session::{CallSettings, TurnSettings};
+use crate::{lease, queue_error};
 use toolq_core::exit::{CommandError, Exit};
 
 /// How long a turn stays with a worker that gives no sign of life.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::output::CommandError;
 use redact::Mask;
 use toolq_core::json::{Input, MAX_INPUT_BYTES};
+use toolq_core::text::to_millis;
 use toolq_core::types::{
     AgentUsage, Call, CallKind, CallRef, CheckedCall, Event, RejectionReason, ReportedUsage,
     Status, Tool, Verdict,
@@ -208,7 +209,7 @@ impl AgentTranscript {
                         *name = self.mask.apply(name).into_owned();
                     }
                     self.status = outcome.status();
-                    self.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+                    self.duration_ms = to_millis(*duration);
                 }
             }
             _ => {}

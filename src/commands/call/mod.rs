@@ -14,19 +14,17 @@ use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags
 use crate::args::values::{CallFormat, parse_jobs};
 use crate::commands::call::input::{AgentTranscript, check_accepted, read_call};
 use crate::context::CommandContext;
-use crate::otlp::OtlpSettings;
 use crate::output::{CommandError, Exit, stdout};
-use crate::session::{CallSource, RunSession};
+use crate::session::{CallSource, RunSession, RunSinks};
 use crate::settings::{LogSettings, SessionSettings};
 use toolq_core::answer::render_answers;
 use toolq_core::check::CallChecker;
 use toolq_core::json::{expect_json, indent_json};
 use toolq_core::text::{quote_for_shell, suggest_name};
 use toolq_core::types::{
-    AnswerForm, Backing, Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink,
-    ReportedUsage, ResultContent, Status, Tool, ToolsConfig, format_usd,
+    AnswerForm, Backing, Call, CallAnswer, CallRef, EmitError, Event, EventSink, ReportedUsage,
+    ResultContent, Status, Tool, ToolsConfig, format_usd,
 };
-use toolq_engine::AnswerDelivery;
 
 #[derive(Debug, Args)]
 pub struct CallArguments {
@@ -69,41 +67,49 @@ pub fn call_tool(
         let message = format!("{} is no agent, so it has no conversation", tool.name);
         return Err(CommandError::usage(message).with_hint("write `--to text` or `--to json`"));
     }
-    let environment = &context.environment;
+    stdout::check_open()?;
+    let command = format!("toolq call{} {}", context.tools_flag(), tool.name);
+    let call = read_call(&tool, arguments.input.as_deref(), &command)?;
+    // The schema of a tool with a `describe` program isn't known yet.
+    if !tool.needs_describe() {
+        check_accepted(&CallChecker::new(Arc::clone(&tools)).check_call(call.clone()))?;
+    }
+    let log = LogSettings::new(&arguments.log, &context.environment);
+    let (watch, budgets) = (&arguments.watch, &arguments.budgets);
     let settings = SessionSettings {
         jobs: arguments.jobs,
         approval: (&arguments.approval).into(),
-        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
         prints_results: true,
-        ..SessionSettings::new(
-            LogSettings::new(&arguments.log, environment),
-            (&arguments.watch).into(),
-            &arguments.budgets,
-        )
+        ..SessionSettings::new(log, watch, budgets, &context.environment)
     };
-    let input = arguments.input.as_deref();
-    let mut call = CallSession::begin(context, tools, &tool, input, &settings)?;
-    let mut transcript = AgentTranscript::new(Arc::clone(&call.session.setup.mask));
-    let result = call.run(|event| transcript.record_event(event));
+    let source = CallSource::Command;
+    let mut session = RunSession::begin(context, Arc::clone(&tools), &settings, source)?;
+    let mut transcript = AgentTranscript::new(Arc::clone(&session.setup.mask));
+    let answer = session.block_on(async |session| run_call(session, call, &mut transcript).await);
+    session.sinks.close_screen();
+    let is_error = !matches!(&answer, Ok(Some(answer)) if !answer.is_error);
     // Its result is only its last text.
-    let is_incomplete = transcript.agent_usage.ran_out_of_turns && !call.is_error();
-    let incomplete = is_incomplete.then_some(Exit::Incomplete);
-    call.finish(result, incomplete, |answer, tools| {
+    let is_incomplete = transcript.agent_usage.ran_out_of_turns && !is_error;
+    let exits = [
+        is_error.then_some(Exit::ProblemsFound),
+        is_incomplete.then_some(Exit::Incomplete),
+    ];
+    let printed = answer.and_then(|answer| {
+        let Some(answer) = answer else { return Ok(()) };
         let line = match arguments.to {
-            CallFormat::Text => answer_text(answer),
+            CallFormat::Text => answer_text(&answer),
             CallFormat::Messages => {
                 json_line(expect_json(serde_json::to_string(&transcript.conversation)))
             }
             CallFormat::Json if is_agent => {
-                let report = AgentReport::new(&transcript, answer, tools);
+                let report = AgentReport::new(&transcript, &answer, &tools);
                 json_line(expect_json(serde_json::to_string(&report)))
             }
-            CallFormat::Json => {
-                render_answers(AnswerForm::ResultLines, std::slice::from_ref(answer))
-            }
+            CallFormat::Json => render_answers(AnswerForm::ResultLines, &[answer]),
         };
         Ok(stdout::write_line(&line)?)
-    })
+    });
+    session.conclude(printed, exits.into_iter().flatten())
 }
 
 fn find_tool<'t>(
@@ -198,122 +204,25 @@ fn estimate_cost(transcript: &AgentTranscript, tools: &ToolsConfig) -> Option<Bo
     RawValue::from_string(format_usd(sum)).ok()
 }
 
-// A session with one call, and its answer once it is there.
-
-/// A session with one call.
-pub(super) struct CallSession<'c> {
-    pub(super) session: RunSession<'c>,
-    answer: OnlyAnswer,
-    call: Call,
-}
-
-impl<'c> CallSession<'c> {
-    /// Begins a session for the call of `tool` with this input, or the one on stdin.
-    ///
-    /// # Errors
-    /// The input is invalid, stdout is closed, or the log can't be used. Nothing ran.
-    pub(super) fn begin(
-        context: &'c CommandContext,
-        tools: Arc<ToolsConfig>,
-        tool: &Tool,
-        input: Option<&str>,
-        settings: &SessionSettings,
-    ) -> Result<Self, CommandError> {
-        stdout::check_open()?;
-        let command = format!("toolq call{} {}", context.tools_flag(), tool.name);
-        let call = read_call(tool, input, &command)?;
-        let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
-        // The schema of a tool with a `describe` program isn't known yet.
-        if !tool.needs_describe() {
-            check_accepted(&checked)?;
-        }
-        Ok(Self {
-            session: RunSession::begin(context, tools, settings, CallSource::Command)?,
-            answer: OnlyAnswer(None),
-            call,
-        })
-    }
-
-    /// Runs the `describe` programs that the call needs, then the call. Shows `observe` all events.
-    ///
-    /// # Errors
-    /// The input is invalid.
-    pub(super) fn run(
-        &mut self,
-        mut observe: impl FnMut(&Event<'_>) + Send,
-    ) -> Result<(), CommandError> {
-        let Self {
-            session,
-            answer,
-            call,
-        } = self;
-        session.block_on(async |session| {
-            let calls = prepare_call(session, call.clone()).await?;
-            let RunSession { engine, sinks, .. } = session;
-            let mut sink = ObservedSink {
-                observe: &mut observe,
-                inner: sinks,
-            };
-            engine.run_turn(0, calls, &mut sink, answer).await;
-            Ok(())
-        })
-    }
-
-    /// Returns whether the call failed or has no answer.
-    pub(super) fn is_error(&self) -> bool {
-        self.answer.0.as_ref().is_none_or(|answer| answer.is_error)
-    }
-
-    /// Prints the answer if there is one, closes the session, and returns the most severe exit. `incomplete` is one that the
-    /// command has found.
-    ///
-    /// # Errors
-    /// `result` is one, or stdout can't be written.
-    pub(super) fn finish(
-        mut self,
-        result: Result<(), CommandError>,
-        incomplete: Option<Exit>,
-        print: impl FnOnce(&CallAnswer, &ToolsConfig) -> Result<(), CommandError>,
-    ) -> Result<Exit, CommandError> {
-        self.session.sinks.close_screen();
-        let result = result.and_then(|()| match &self.answer.0 {
-            Some(answer) => print(answer, &self.session.setup.tools),
-            None => Ok(()),
-        });
-        let exits = [
-            result.as_ref().err().map(|failure| failure.exit),
-            self.is_error().then_some(Exit::ProblemsFound),
-            incomplete,
-        ];
-        let exit = self.session.finish(exits.into_iter().flatten());
-        result.map_err(|failure| CommandError { exit, ..failure })?;
-        Ok(exit)
-    }
-}
-
-/// Runs the `describe` programs that the call needs, checks the call, and asks the memory about it.
-async fn prepare_call(
+/// Runs the `describe` programs that the call needs, checks the call, asks the memory about it, and runs it.
+async fn run_call(
     session: &mut RunSession<'_>,
     call: Call,
-) -> Result<Vec<CheckedCall>, CommandError> {
-    let call = [call];
-    session.describe_tools(&call).await;
-    let [call] = call;
+    transcript: &mut AgentTranscript,
+) -> Result<Option<CallAnswer>, CommandError> {
+    session.describe_tools(std::slice::from_ref(&call)).await;
     let checked = session.setup.checker.check_call(call);
     check_accepted(&checked)?;
     let parts = session.turn_parts();
-    Ok(parts.engine.recall(vec![checked], parts.writes).await)
-}
-
-/// The answer of the call, once it is there.
-struct OnlyAnswer(Option<CallAnswer>);
-
-impl AnswerDelivery for OnlyAnswer {
-    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
-        self.0 = Some(answer);
-    }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
+    let calls = parts.engine.recall(vec![checked], parts.writes).await;
+    let mut answer = None;
+    let mut delivery = |_: &Arc<CallRef>, only: CallAnswer, _: &mut dyn EventSink| {
+        answer = Some(only);
+    };
+    let RunSession { engine, sinks, .. } = session;
+    let mut sink = TranscriptSink { transcript, sinks };
+    engine.run_turn(0, calls, &mut sink, &mut delivery).await;
+    Ok(answer)
 }
 
 /// Returns the text of an answer. Several blocks, or one that isn't text, are a JSON array.
@@ -327,21 +236,21 @@ pub(super) fn answer_text(answer: &CallAnswer) -> String {
     }
 }
 
-/// Shows events to an observer, then passes them on.
-struct ObservedSink<'s> {
-    observe: &'s mut (dyn FnMut(&Event<'_>) + Send),
-    inner: &'s mut dyn EventSink,
+/// Takes events down, then passes them on.
+struct TranscriptSink<'s> {
+    transcript: &'s mut AgentTranscript,
+    sinks: &'s mut RunSinks,
 }
 
-impl EventSink for ObservedSink<'_> {
+impl EventSink for TranscriptSink<'_> {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            (self.observe)(event);
+            self.transcript.record_event(event);
         }
-        self.inner.emit(events)
+        self.sinks.emit(events)
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {
-        self.inner.shows_progress(call)
+        self.sinks.shows_progress(call)
     }
 }

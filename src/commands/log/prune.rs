@@ -8,7 +8,7 @@ use crate::commands::log::LogPruneArguments;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use toolq_core::os::Clock;
-use toolq_core::text::{escape, format_bytes, format_count, format_duration};
+use toolq_core::text::{escape, format_bytes, format_count, format_duration, to_millis};
 use toolq_log::{Access, LogError, PruneOptions, PruneResult};
 
 /// Ages from this on are shown in days.
@@ -28,9 +28,8 @@ pub fn prune_sessions(
     let torn = toolq_log::list_torn_copies(&directory).map_err(log_error)?;
     let stale_dirs = toolq_log::list_stale_blob_dirs(&directory).map_err(log_error)?;
     let now = Clock::system().now_ms();
-    let older = u64::try_from(arguments.older.as_millis()).unwrap_or(u64::MAX);
     let prune = PruneOptions {
-        written_before_ms: now.saturating_sub(older),
+        written_before_ms: now.saturating_sub(to_millis(arguments.older)),
         dry_run: arguments.dry_run,
     };
     let mut stats = PruneStats::default();

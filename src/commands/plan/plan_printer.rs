@@ -203,7 +203,8 @@ impl PlanPrinter<'_> {
                 self.doubts.add((&call.name, &call.id), outcome, None);
             }
         }
-        let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs).with_abandoned(&abandoned);
+        let mut plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
+        plan.abandoned = &abandoned;
         self.has_rejected |= !plan.rejected.is_empty();
         self.turns_printed += 1;
         let document = &mut self.document;

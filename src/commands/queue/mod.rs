@@ -95,17 +95,14 @@ pub(crate) struct WorkArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CollectArguments {
-    /// The queue
-    #[arg(value_name = "QUEUE")]
-    pub queue: String,
+    #[command(flatten)]
+    pub at: QueueNameArguments,
     /// End when everything that was submitted is answered
     #[arg(long)]
     until_empty: bool,
     /// Begin with the first turn, instead of where the last `collect` ended
     #[arg(long)]
     from_start: bool,
-    #[command(flatten)]
-    pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]
@@ -148,26 +145,20 @@ pub(crate) struct QueueNameArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct QueueStatusArguments {
-    /// The queue
-    #[arg(value_name = "QUEUE")]
-    pub queue: String,
+    #[command(flatten)]
+    pub at: QueueNameArguments,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: LogFormat,
-    #[command(flatten)]
-    pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct QueueTurnArguments {
-    /// The queue
-    #[arg(value_name = "QUEUE")]
-    pub queue: String,
+    #[command(flatten)]
+    pub at: QueueNameArguments,
     /// The turn, as `queue status` and `queue dead` name it
     #[arg(value_name = "TURN")]
     pub turn: String,
-    #[command(flatten)]
-    pub nats: NatsFlags,
 }
 
 const RESOLVE_EXAMPLES: &str = "\
@@ -183,9 +174,8 @@ toolq queue resolve <QUEUE> <ID> --done --result <TEXT>
 #[derive(Debug, Args)]
 #[command(override_usage = RESOLVE_USAGE)]
 pub(crate) struct QueueResolveArguments {
-    /// The queue
-    #[arg(value_name = "QUEUE")]
-    pub queue: String,
+    #[command(flatten)]
+    pub at: QueueNameArguments,
     /// The call: its `tool_use_id`
     #[arg(value_name = "ID")]
     pub id: String,
@@ -194,20 +184,15 @@ pub(crate) struct QueueResolveArguments {
     pub turn: Option<String>,
     #[command(flatten)]
     pub finding: FindingFlags,
-    #[command(flatten)]
-    pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct QueuePurgeArguments {
-    /// The queue
-    #[arg(value_name = "QUEUE")]
-    pub queue: String,
+    #[command(flatten)]
+    pub at: QueueNameArguments,
     /// Also if turns have no answer yet
     #[arg(long)]
     pub force: bool,
-    #[command(flatten)]
-    pub nats: NatsFlags,
 }
 
 /// What a toolq without the feature `nats` has.

@@ -6,8 +6,8 @@ use crate::args::shared_flags::InputArguments;
 use crate::args::values::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::commands::queue::{
-    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueResolveArguments,
-    SubmitArguments, WorkArguments,
+    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueNameArguments,
+    QueueResolveArguments, SubmitArguments, WorkArguments,
 };
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
@@ -30,38 +30,42 @@ pub(crate) fn run_queue_command(
     arguments: &QueueArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
+    let begin = |at: &QueueNameArguments| begin_session(&at.queue, &at.nats, context);
     match &arguments.command {
         QueueCommand::Submit(arguments) => submit_turns(arguments, context)?,
         QueueCommand::Work(arguments) => return work_on_queue(arguments, context),
         QueueCommand::Collect(arguments) => return collect_answers(arguments, context),
         QueueCommand::Status(arguments) => {
-            let status = begin_session(&arguments.queue, &arguments.nats, context)?.status()?;
+            let status = begin(&arguments.at)?.status()?;
             stdout::write_line(&match arguments.format {
                 LogFormat::Text => status.text(),
                 LogFormat::Json => status.json(),
             })?;
         }
-        QueueCommand::Dead(arguments) => {
-            let session = begin_session(&arguments.queue, &arguments.nats, context)?;
+        QueueCommand::Dead(at) => {
+            let session = begin(at)?;
             for line in session.dead_turns()? {
                 stdout::write_line(&line)?;
             }
         }
         QueueCommand::Log(arguments) => {
-            let session = begin_session(&arguments.queue, &arguments.nats, context)?;
+            let session = begin(&arguments.at)?;
             stdout::write_lines(&session.turn_log(&arguments.turn)?)?;
         }
         QueueCommand::Cancel(arguments) => {
-            let session = begin_session(&arguments.queue, &arguments.nats, context)?;
+            let session = begin(&arguments.at)?;
             let turn = session.cancel(&arguments.turn)?;
             let note = format!("{turn} is canceled; its answer says so");
             context.stderr.print_note(&note);
         }
         QueueCommand::Resolve(arguments) => resolve_call(arguments, context)?,
         QueueCommand::Purge(arguments) => {
-            let session = begin_session(&arguments.queue, &arguments.nats, context)?;
+            let session = begin(&arguments.at)?;
             let bytes = session.purge(arguments.force)?;
-            let note = format!("the queue {} is gone, with {bytes} bytes", arguments.queue);
+            let note = format!(
+                "the queue {} is gone, with {bytes} bytes",
+                arguments.at.queue
+            );
             context.stderr.print_note(&note);
         }
     }
@@ -183,7 +187,7 @@ fn collect_answers(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     stdout::check_open()?;
-    let session = begin_session(&arguments.queue, &arguments.nats, context)?;
+    let session = begin_session(&arguments.at.queue, &arguments.at.nats, context)?;
     let settings = CollectSettings {
         until_empty: arguments.until_empty,
         from_start: arguments.from_start,
@@ -199,7 +203,7 @@ fn resolve_call(
 ) -> Result<(), CommandError> {
     let settlement = arguments.finding.settlement(&load_mask(context));
     let id = &arguments.id;
-    let session = begin_session(&arguments.queue, &arguments.nats, context)?;
+    let session = begin_session(&arguments.at.queue, &arguments.at.nats, context)?;
     let turn = session.resolve(id, arguments.turn.as_deref(), &settlement)?;
     let becomes = if settlement.done {
         "has this result now"

@@ -10,20 +10,17 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 
-use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
-use crate::args::values::{
-    ExecuteFlag, InputFormat, ProgressFlag, parse_jobs, recording_format_parser,
-};
+use crate::args::shared_flags::{BudgetFlags, OtlpFlags, WatchFlags};
+use crate::args::values::{InputFormat, ProgressFlag, parse_jobs, recording_format_parser};
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::commands::replay::report_files::open_reports;
 use crate::context::CommandContext;
-use crate::otlp::OtlpSettings;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
     CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, RootCopy, Shard, find_recordings,
 };
 use crate::session::{CallSource, RunSession};
-use crate::settings::{LogTarget, SessionSettings, WatchSettings};
+use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Environment;
 use toolq_core::text::parse_bytes;
 use toolq_core::types::{IgnorePattern, SandboxNetwork, TextNormalizer, ToolsConfig};
@@ -37,7 +34,7 @@ pub struct ReplayArguments {
     pub paths: Vec<PathBuf>,
     /// Which calls to run; the results of the others are served from the recording
     #[arg(long, value_name = "WHICH", default_value = "read")]
-    pub execute: ExecuteFlag,
+    pub execute: ExecutePolicy,
     /// Run commands with all their effects on a throw-away copy of `root`, one for each recording
     #[arg(long, conflicts_with = "execute")]
     on_copy: bool,
@@ -143,10 +140,10 @@ pub fn replay_recordings(
     let replayer = RecordingReplayer::new(
         replay_settings(arguments),
         tools,
+        copied_tools,
         session.engine.control(),
         Arc::clone(&session.setup.mask),
     );
-    let replayer = replayer.with_copied_tools(copied_tools);
     let mut replay = ReplayRun::new(arguments, replayer, copy, reports);
     let (session, (replay, result)) = session.run_on_worker(move |session| {
         Box::pin(async move {
@@ -161,15 +158,14 @@ pub fn replay_recordings(
 fn session_settings(arguments: &ReplayArguments, environment: &Environment) -> SessionSettings {
     let log = arguments.log.clone();
     let log = log.map_or(LogTarget::Disabled, LogTarget::File);
-    let watch = WatchSettings {
+    let watch = WatchFlags {
         events: None,
-        inputs: Vec::new(),
         progress: ProgressFlag::None,
+        otlp: arguments.otlp.clone(),
     };
     SessionSettings {
         jobs: arguments.jobs,
-        otlp: OtlpSettings::new(&arguments.otlp, environment),
-        ..SessionSettings::new(log.into(), watch, &arguments.budgets)
+        ..SessionSettings::new(log.into(), &watch, &arguments.budgets, environment)
     }
 }
 
@@ -178,7 +174,7 @@ fn replay_settings(arguments: &ReplayArguments) -> ReplaySettings {
         execute: if arguments.on_copy {
             ExecutePolicy::OnCopy
         } else {
-            arguments.execute.into()
+            arguments.execute
         },
         strict: arguments.strict,
         ignored: arguments.ignore.clone(),

@@ -8,8 +8,8 @@ use crate::context::CommandContext;
 use crate::input::{TemporaryFileError, files};
 use crate::output::{CommandError, Exit, StdoutError};
 use crate::replay::{
-    FileStamp, FindRecordingsError, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport,
-    RootCopy, TreeCopyError, totals_label, update_recording,
+    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, RootCopy, totals_label,
+    update_recording,
 };
 use crate::session::{DescribeWarningSink, ReportFileError, RunSession};
 use toolq_core::transcript::Recording;
@@ -107,8 +107,8 @@ impl<'a> ReplayRun<'a> {
             let control = session.engine.control();
             match copy.make(&|| control.halt_cause().is_some()) {
                 Ok(unreadable) => warn_about_unreadable(&unreadable, context),
-                Err(TreeCopyError::Stopped) => return Ok(()),
-                Err(error) => return Err(error.into()),
+                Err(_) if control.halt_cause().is_some() => return Ok(()),
+                Err(error) => return Err(ReplayError::Copy(error)),
             }
         }
         let differing_before = self.replayer.totals().differing;
@@ -276,19 +276,4 @@ fn unwritten_report(error: std::io::Error) -> CommandError {
         return CommandError::new(Exit::Output, cause);
     }
     StdoutError::from(error).into()
-}
-
-impl From<FindRecordingsError> for CommandError {
-    fn from(error: FindRecordingsError) -> Self {
-        let hint = match &error {
-            FindRecordingsError::Unreadable { .. } => "name a file, a directory, or a quoted glob",
-            FindRecordingsError::InvalidGlob { .. } => {
-                "`**` matches any directories, `*` any name, `{a,b}` either of two"
-            }
-            FindRecordingsError::Empty { .. } => {
-                "in a directory, only files ending in .json, .jsonl, .ndjson, or .traj are read"
-            }
-        };
-        Self::usage(&error).with_hint(hint)
-    }
 }

@@ -16,11 +16,10 @@ use crate::args::values::answer_form_parser;
 use crate::commands::run::input_answerer::{InputAnswerer, MessageFile};
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
-use crate::otlp::OtlpSettings;
 use crate::output::{AnswerPrinter, CommandError, Exit, stdout};
 use crate::plan_file::{PlanFile, PlannedCalls};
 use crate::session::{CallSource, RunSession};
-use crate::settings::{LogSettings, LogTarget, SessionSettings, WatchSettings};
+use crate::settings::{LogSettings, LogTarget, SessionSettings};
 use crate::terminal::ProgressScreen;
 use toolq_core::check::CallChecker;
 use toolq_core::os::Environment;
@@ -169,17 +168,13 @@ pub(crate) fn session_settings(
     environment: &Environment,
 ) -> SessionSettings {
     let files = arguments.input.files.iter().chain(&arguments.plan);
-    let watch = WatchSettings {
-        inputs: files.cloned().collect(),
-        ..(&arguments.watch).into()
-    };
     let log = LogSettings::new(&arguments.log, environment);
     SessionSettings {
         jobs: arguments.input.jobs,
         approval: (&arguments.approval).into(),
-        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
+        inputs: files.cloned().collect(),
         prints_results: true,
-        ..SessionSettings::new(log, watch, &arguments.budgets)
+        ..SessionSettings::new(log, &arguments.watch, &arguments.budgets, environment)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The answer of a call as the result of `tools/call`.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::value::RawValue;
@@ -10,7 +8,6 @@ use crate::commands::serve::open_calls::OpenCalls;
 use crate::session::RunSinks;
 use redact::Mask;
 use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink, ResultContent};
-use toolq_engine::AnswerDelivery;
 use toolq_mcp::{CallToolResult, ContentBlock, ResourceContents};
 
 /// The key of the status in `_meta`: the same word as in the session log.
@@ -136,21 +133,7 @@ fn content_block(block: &RawValue) -> ContentBlock {
     }
 }
 
-// The clients, seen from the engine: answers and progress go out.
-
-/// Sends each answer as soon as its call has ended.
-pub(crate) struct CallAnswerSender<'c>(pub(crate) &'c OpenCalls);
-
-impl AnswerDelivery for CallAnswerSender<'_> {
-    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        if self.0.answer(call.turn, &answer) {
-            // A log error is reported at the end.
-            let _ = sink.emit(&[Event::ResultWritten { call }]);
-        }
-    }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
-}
+// The clients, seen from the engine: progress goes out.
 
 /// Passes all events on to the sinks of the session, and tells clients how far their calls are.
 pub(crate) struct ProgressSink<'c> {

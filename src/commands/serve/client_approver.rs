@@ -77,8 +77,7 @@ impl ClientApprover {
         let Some((ApproverConnection { mask, .. }, calls)) = calls else {
             return ApprovalReply::Unavailable;
         };
-        let outermost = request.call.ancestors().last();
-        let turn = outermost.map_or(request.call.turn, |call| call.turn);
+        let turn = request.call.outermost().turn;
         let Some((asked, review)) = calls.asked_call(turn) else {
             return ApprovalReply::Unavailable;
         };

@@ -26,19 +26,18 @@ use tokio::time::{sleep, timeout};
 
 use crate::args::shared_flags::{BudgetFlags, LOG_FILE_HELP, WatchFlags};
 use crate::args::values::{parse_http_address, parse_jobs};
-use crate::commands::serve::answer_content::{CallAnswerSender, ProgressSink};
+use crate::commands::serve::answer_content::ProgressSink;
 use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::stdio::PipeTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::otlp::OtlpSettings;
 use crate::output::{ClientOutput, CommandError, Exit, stdout};
 use crate::session::{CallSource, RunSession};
 use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
 use toolq_core::check::CallChecker;
-use toolq_core::types::{HaltCause, Tool};
+use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause, Tool};
 use toolq_engine::RunControl;
 use toolq_mcp::server::ServerSession;
 
@@ -108,26 +107,20 @@ pub fn serve_tools(
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
-    let environment = &context.environment;
+    let log = LogTarget::new(arguments.log.clone(), &context.environment);
+    let (watch, budgets) = (&arguments.watch, &arguments.budgets);
     let settings = SessionSettings {
         jobs: arguments.jobs,
-        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
         approval: ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>),
         // Over HTTP, nothing goes to stdout.
         prints_results: arguments.http.is_none(),
-        ..SessionSettings::new(
-            LogTarget::new(arguments.log.clone(), environment).into(),
-            (&arguments.watch).into(),
-            &arguments.budgets,
-        )
+        ..SessionSettings::new(log.into(), watch, budgets, &context.environment)
     };
     let session = RunSession::begin(context, tools, &settings, CallSource::Client)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move { serve(session, arguments, channel, &approver).await })
     });
-    let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    Ok(exit)
+    session.conclude(result, None)
 }
 
 /// Takes stdin, or begins to listen, so that an error is reported before anything runs.
@@ -198,7 +191,12 @@ async fn serve_clients(
         calls: &calls,
         mask: &session.setup.mask,
     };
-    let mut delivery = CallAnswerSender(&calls);
+    let mut delivery = |call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink| {
+        if calls.answer(call.turn, &answer) {
+            // A log error is reported at the end.
+            let _ = sink.emit(&[Event::ResultWritten { call }]);
+        }
+    };
     let running = session
         .engine
         .run_concurrent_turns(turns, &mut sink, &mut delivery);
@@ -239,20 +237,9 @@ async fn complete_definitions(
     arguments: &ServeArguments,
 ) -> Result<Vec<Arc<Tool>>, CommandError> {
     let (tools, context) = (Arc::clone(&session.setup.tools), session.context);
-    if !tools.unlocked.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        let mut sink = session.warning_sink();
-        discovery.list_servers(&tools.unlocked, &mut sink).await;
-    }
+    session.list_unlocked_servers().await;
     let served = selection::select_tools(&tools, arguments, context)?;
-    let undescribed = served.iter().filter(|tool| tool.needs_describe());
-    let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
-    if !undescribed.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        discovery
-            .discover(&undescribed, &mut session.warning_sink())
-            .await;
-    }
+    session.describe_all(&served).await;
     Ok(served)
 }
 

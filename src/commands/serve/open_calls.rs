@@ -1,9 +1,10 @@
 //! The calls that clients wait for, by the numbers of their turns: each call is a turn of its own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::commands::serve::answer_content::{
@@ -79,7 +80,10 @@ impl OpenCalls {
             review: None,
             question: None,
         };
-        let number = self.lock().insert(open, call.input_response.clone())?;
+        let number = self
+            .table
+            .lock()
+            .insert(open, call.input_response.clone())?;
         let origin = TurnOrigin {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
@@ -89,7 +93,7 @@ impl OpenCalls {
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());
         let checked = self.checker.check_turn(turn);
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         table.send(TurnRequest::Run {
             number,
             calls: checked,
@@ -114,7 +118,7 @@ impl OpenCalls {
     }
 
     fn cancel_where(&self, is_canceled: impl Fn(&ClientCall) -> bool) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let calls = table.calls.iter();
         let canceled = calls.filter_map(|(turn, call)| is_canceled(&call.known).then_some(*turn));
         for turn in canceled.collect::<Vec<_>>() {
@@ -125,26 +129,26 @@ impl OpenCalls {
 
     /// Takes no more calls, so that the engine ends with those that are open.
     pub(crate) fn close(&self) {
-        self.lock().turns = None;
+        self.table.lock().turns = None;
     }
 
     /// Returns whether a client has calls without an answer.
     pub(crate) fn has_calls_of(&self, client: &Arc<ServedClient>) -> bool {
-        let table = self.lock();
+        let table = self.table.lock();
         let mut calls = table.calls.values();
         calls.any(|call| Arc::ptr_eq(&call.known.client, client))
     }
 
     /// Returns the call of a turn, for a question about it, and once what the person said when the client made it before.
     pub(crate) fn asked_call(&self, turn: usize) -> Option<(ClientCall, Option<CallReview>)> {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let call = table.calls.get_mut(&turn)?;
         Some((call.known.clone(), call.review.take()))
     }
 
     /// Answers the call of a turn with a question as soon as the call has ended.
     pub(crate) fn require_input(&self, turn: usize, question: Elicitation, digest: QuestionDigest) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let CallTable { calls, reviews, .. } = &mut *table;
         if let Some(call) = calls.get_mut(&turn) {
             let identity = call.known.client.identity.clone();
@@ -155,7 +159,7 @@ impl OpenCalls {
 
     /// Answers the call of a turn. Returns whether its client got the answer.
     pub(crate) fn answer(&self, turn: usize, answer: &CallAnswer) -> bool {
-        let Some(call) = self.lock().calls.remove(&turn) else {
+        let Some(call) = self.table.lock().calls.remove(&turn) else {
             return false;
         };
         let ClientCall {
@@ -171,14 +175,14 @@ impl OpenCalls {
 
     /// Returns whether the client of a call wants to know how far it is. Calls of agents aren't the client's own.
     pub(crate) fn wants_progress(&self, call: &CallRef) -> bool {
-        let table = self.lock();
+        let table = self.table.lock();
         let open = table.calls.get(&call.turn);
         call.parent.is_none() && open.is_some_and(|open| open.wants_progress)
     }
 
     /// Tells clients that their calls are still running: many give up on a call that reports no progress.
     pub(crate) fn send_heartbeats(&self) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let calls = table.calls.values_mut();
         let reports: Vec<_> = calls.filter_map(|call| call.advance(None)).collect();
         drop(table);
@@ -197,17 +201,13 @@ impl OpenCalls {
         if call.parent.is_some() {
             return;
         }
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let open = table.calls.get_mut(&call.turn);
         let report = open.and_then(|open| open.advance(fraction));
         drop(table);
         if let Some((call, numbers)) = report {
             call.report_progress(numbers, message);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use toolq_mcp::server::{
     Elicitation, ElicitationReply, QuestionId, ServedCallId, ServerEvent, ServerSession,
@@ -89,7 +90,7 @@ impl ServedClient {
         receive: impl FnOnce(&mut ServerSession) -> Vec<ServerEvent>,
     ) {
         // Locked until the calls have begun, so that nothing else can cancel them before.
-        let mut protocol = self.lock();
+        let mut protocol = self.protocol.lock();
         for event in receive(&mut protocol) {
             match event {
                 ServerEvent::CallTool(call) => {
@@ -102,7 +103,7 @@ impl ServedClient {
                 }
                 ServerEvent::CancelCall { call, .. } => calls.cancel(self, call),
                 ServerEvent::AnswerQuestion { question, reply } => {
-                    if let Some(waiting) = self.lock_questions().remove(&question) {
+                    if let Some(waiting) = self.questions.lock().remove(&question) {
                         // If the question was withdrawn, nothing awaits the reply.
                         let _ = waiting.send(reply);
                     }
@@ -117,13 +118,13 @@ impl ServedClient {
 
     /// Ends the calls of a client that is gone.
     pub(crate) fn leave(self: &Arc<Self>, calls: &OpenCalls) {
-        let _protocol = self.lock();
+        let _protocol = self.protocol.lock();
         calls.cancel_all(self);
     }
 
     /// Returns the answer to a call, or nothing if it was canceled.
     pub(crate) fn answer_call(&self, call: ServedCallId, result: &CallToolResult) -> Vec<u8> {
-        let mut protocol = self.lock();
+        let mut protocol = self.protocol.lock();
         protocol.answer_call(call, result);
         protocol.take_output()
     }
@@ -135,16 +136,16 @@ impl ServedClient {
         question: &Elicitation,
         waiting: oneshot::Sender<ElicitationReply>,
     ) -> Option<(QuestionId, Vec<u8>)> {
-        let mut protocol = self.lock();
+        let mut protocol = self.protocol.lock();
         let id = protocol.ask(call, question)?;
-        self.lock_questions().insert(id, waiting);
+        self.questions.lock().insert(id, waiting);
         Some((id, protocol.take_output()))
     }
 
     /// Returns the message that takes back a question, or nothing if it has its reply.
     pub(crate) fn withdraw_question(&self, question: QuestionId) -> Vec<u8> {
-        let mut protocol = self.lock();
-        self.lock_questions().remove(&question);
+        let mut protocol = self.protocol.lock();
+        self.questions.lock().remove(&question);
         protocol.withdraw_question(question);
         protocol.take_output()
     }
@@ -156,7 +157,7 @@ impl ServedClient {
         question: &Elicitation,
         state: &str,
     ) -> Vec<u8> {
-        let mut protocol = self.lock();
+        let mut protocol = self.protocol.lock();
         protocol.require_input(call, question, state);
         protocol.take_output()
     }
@@ -168,36 +169,23 @@ impl ServedClient {
         (progress, total): (f64, Option<f64>),
         message: Option<&str>,
     ) -> Vec<u8> {
-        let mut protocol = self.lock();
+        let mut protocol = self.protocol.lock();
         protocol.report_progress(call, progress, total, message);
         protocol.take_output()
     }
 
     /// Returns how many lines of the client weren't messages.
     pub(crate) fn noise_lines(&self) -> u64 {
-        self.lock().noise_lines()
+        self.protocol.lock().noise_lines()
     }
 
     /// Returns the version that `initialize` agreed on.
     pub(crate) fn legacy_version(&self) -> Option<ProtocolVersion> {
-        self.lock().legacy_version()
+        self.protocol.lock().legacy_version()
     }
 
     /// Returns whether the client takes requests of the server that ask a person.
     pub(crate) fn takes_questions(&self) -> bool {
-        self.lock().takes_questions()
-    }
-
-    /// Locked only while the protocol isn't, or within its lock.
-    fn lock_questions(
-        &self,
-    ) -> MutexGuard<'_, HashMap<QuestionId, oneshot::Sender<ElicitationReply>>> {
-        self.questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ServerSession> {
-        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+        self.protocol.lock().takes_questions()
     }
 }

@@ -203,7 +203,8 @@ fn lock_server(
             return Ok(false);
         }
     }
-    let mut new = now.to_lock(old, today());
+    let date = jiff::Timestamp::now().strftime("%F").to_string();
+    let mut new = now.to_lock(old, date);
     if arguments.accept_hints {
         let effects = accept_hints(&mut new, old);
         if !effects.is_empty() {
@@ -220,11 +221,6 @@ fn lock_server(
     context.stderr.print_note(&describe_lock(name, &new));
     lock.servers.insert(name.clone(), new);
     Ok(true)
-}
-
-fn today() -> String {
-    let now = jiff::Timestamp::now().to_string();
-    now.split('T').next().unwrap_or_default().to_owned()
 }
 
 /// Gives tools the effects that their server claims, and says which have changed. What a person wrote into the lock stays:

@@ -62,7 +62,9 @@ fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> Str
         column("state", &|reply| {
             server_state(reply, lock.servers.get(&reply.server.name)).to_owned()
         }),
-        column("protocol", &|reply| of_answer(reply, &describe_protocol)),
+        column("protocol", &|reply| {
+            of_answer(reply, &|now| format!("{} ({})", now.protocol, now.era()))
+        }),
         column("ready", &|reply| {
             let answer = reply.result.as_ref().ok();
             answer.map_or_else(|| "-".to_owned(), |(_, time)| format_duration(*time))
@@ -83,10 +85,6 @@ pub(super) fn server_state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'
         (Ok((now, _)), Some(lock)) if find_changes(lock, now).is_empty() => "locked",
         (Ok(_), Some(_)) => "changed",
     }
-}
-
-fn describe_protocol(now: &ServerAnnouncement) -> String {
-    format!("{} ({})", now.protocol, now.era())
 }
 
 fn describe_program(now: &ServerAnnouncement) -> String {

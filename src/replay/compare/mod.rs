@@ -101,7 +101,12 @@ pub fn find_mismatches(
         let same = whole.recorded == whole.current;
         return if same { Vec::new() } else { vec![whole] };
     }
-    let mut walk = JsonComparison::new(rules, ids);
+    let mut walk = JsonComparison {
+        rules,
+        renaming: ids,
+        mismatches: Vec::new(),
+        path: Vec::new(),
+    };
     let alike = match (&recorded_content, &current_content) {
         (ComparedContent::Text(recorded), ComparedContent::Text(current)) => {
             walk.compare_texts(recorded, current)
@@ -199,16 +204,7 @@ struct JsonComparison<'w> {
     path: Vec<String>,
 }
 
-impl<'w> JsonComparison<'w> {
-    pub(crate) fn new(rules: &'w CompareRules<'w>, renaming: &'w mut IdRenaming) -> Self {
-        Self {
-            rules,
-            renaming,
-            mismatches: Vec::new(),
-            path: Vec::new(),
-        }
-    }
-
+impl JsonComparison<'_> {
     /// Compares two values at the current path.
     fn compare_values(&mut self, recorded: JsonText, current: JsonText) {
         if recorded.get() == current.get()

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 
 use crate::pages::{ReplayRow, ReplayState, input_beginning, replay_page, side_rows};
 use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, ReplayCase, ReplayTotals};
-use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff::value_lines;
-use crate::replay::reports::labels;
+use crate::replay::reports::{ReplayReport, labels};
 
 /// Maximum number of calls that have a row.
 const MAX_ROWS: usize = 20_000;

@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 
 use crate::input::create_temporary_file;
 use crate::pages::ReplayState;
-use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals, UnappliedCall};
+use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals};
 use toolq_core::text::{escape, format_count};
+use toolq_core::types::CallRef;
 
 /// Formats the totals: `1 file, 3 turns, 16 calls: 2 differ, 4 match, 10 served from the recording (not run)`. Each call is in one of
 /// these numbers, so they add up.
@@ -55,14 +56,10 @@ pub fn totals_label(totals: &ReplayTotals) -> String {
 }
 
 /// Says why a result is stale.
-pub(crate) fn stale_label(after: &UnappliedCall) -> String {
-    let UnappliedCall {
-        tool_name,
-        tool_use_id,
-        turn,
-    } = after;
+pub(crate) fn stale_label(after: &CallRef) -> String {
+    let (name, id, turn) = (&after.tool_name, &after.tool_use_id, after.turn);
     format!(
-        "stale: the result differs, but {tool_name} ({tool_use_id}) in turn {turn}, which may have changed it, did not run"
+        "stale: the result differs, but {name} ({id}) in turn {turn}, which may have changed it, did not run"
     )
 }
 

@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
-use crate::replay::reports::ReplayReport;
-use crate::replay::reports::diff;
-use crate::replay::reports::labels;
+use crate::replay::reports::{ReplayReport, diff, labels};
 use toolq_core::text::escape;
 
 /// Maximum number of differences listed.

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals, UnappliedCall};
+use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
 use crate::replay::reports::{ReplayReport, diff, labels};
 use toolq_core::text::{escape, paint, truncate_to_columns, wrap_words};
+use toolq_core::types::CallRef;
 
 /// Maximum number of differences shown.
 const MAX_DIFFERENCES: usize = 50;
@@ -90,7 +91,7 @@ impl TerminalReport {
     }
 
     /// Prints that a result is stale. Errors are ignored, as for differences.
-    fn show_stale(&mut self, case: &ReplayCase<'_>, after: &UnappliedCall) {
+    fn show_stale(&mut self, case: &ReplayCase<'_>, after: &CallRef) {
         if self.shown_count == MAX_DIFFERENCES {
             self.omitted_stale_count += 1;
             return;

@@ -192,12 +192,12 @@ fn dropping_the_bars_clears_rows_that_still_run() {
 /// A failure leaves the command line that repeats the call, if that has no secret.
 #[test]
 fn a_failure_can_be_repeated_by_hand() {
-    let (bars, terminal) = new_bars(false);
-    let mut bars = bars.with_repeat_command(RepeatCommand::new(""));
+    let (mut bars, terminal) = new_bars(false);
+    bars.repeat = Some(RepeatCommand::new(""));
     let output = OutputBuffer::default();
-    let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
-    let repeat = RepeatCommand::new(r" -c 'it'\''s.yaml'");
-    let mut lines = lines.with_repeat_command(repeat).with_characters(false);
+    let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+    lines.repeat = Some(RepeatCommand::new(r" -c 'it'\''s.yaml'"));
+    lines.is_unicode = false;
     let inputs = [r#"{"path":"a"}"#, r#"{"key":"s3cr3t-value"}"#];
     for (position, input) in inputs.into_iter().enumerate() {
         let call = accepted_call(position, sample_tool("wait"), false, input);
@@ -287,8 +287,8 @@ fn an_ascii_terminal_gets_ascii() {
 fn a_failure_says_which_call_and_why() {
     let (mut bars, terminal) = new_bars(false);
     let output = OutputBuffer::default();
-    let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
-    let mut lines = lines.with_columns(Some(60));
+    let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+    lines.columns = Some(60);
     let failed = Outcome::Failed {
         output: CallOutput {
             stderr: "trying s3cr3t-value\npassword authentication failed for s3cr3t-value\n\n"

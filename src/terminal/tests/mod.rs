@@ -3,7 +3,7 @@
 mod bars;
 mod fake_terminal;
 
-use crate::events::{EventFanout, NdjsonSink};
+use crate::events::NdjsonSink;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -184,7 +184,8 @@ proptest! {
         let (events, build) = (OutputBuffer::default(), OutputBuffer::default());
         let mut stream = NdjsonSink::new(Box::new(events.clone()), mask(), ticking_clock()).unwrap();
         let mut lines = ProgressLines::new(Box::new(build.clone()), JOBS, mask(), ticking_clock());
-        emit_turn(&mut EventFanout::new(None, [Some(&mut stream), Some(&mut lines)]), &[call], &text).unwrap();
+        emit_turn(&mut stream, std::slice::from_ref(&call), &text).unwrap();
+        emit_turn(&mut lines, &[call], &text).unwrap();
         prop_assert_eq!(stream.finish(), None);
         prop_assert_eq!(events.to_text().lines().count(), 6);
         prop_assert_eq!(build.to_text().lines().count(), 1);
@@ -270,8 +271,9 @@ fn a_pipe_has_the_whole_input() {
     );
     let line = |columns| {
         let output = OutputBuffer::default();
-        let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
-        emit_retry_and_timeout(&mut lines.with_columns(columns), &call);
+        let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+        lines.columns = columns;
+        emit_retry_and_timeout(&mut lines, &call);
         output.to_text().split_whitespace().collect::<String>()
     };
     assert!(line(None).contains(&format!(r#"{{"path":"{path}"}}:timeout"#)));

@@ -1,8 +1,7 @@
 //! `toolq log export --format html`: the page shows what models and tools wrote as text. `.ci/pages` looks at it in a browser.
 
-use std::fs;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 

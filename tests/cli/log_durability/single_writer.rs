@@ -1,9 +1,8 @@
 //! Many toolq processes and one log.
 
-use std::fs;
 use std::process::Stdio;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde_json::json;
 

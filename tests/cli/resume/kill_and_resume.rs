@@ -3,12 +3,11 @@
 
 #![expect(clippy::print_stdout, reason = "prints counts, shown with --nocapture")]
 
-use std::fs;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use tempfile::TempDir;
 

@@ -1,8 +1,7 @@
 //! Which calls are the same: whatever form the input comes in, and whichever run asks.
 
-use std::fs;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 

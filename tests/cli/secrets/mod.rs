@@ -5,11 +5,10 @@ mod leak_sources;
 #[cfg(target_os = "linux")]
 mod own_process;
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
 use crate::support::{CliSandbox, model_response};
 use base64::Engine as _;

@@ -1,11 +1,10 @@
 //! A client of `toolq serve` on pipes, and the tools that it calls.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc;
-use std::thread;
+use std::{fs, thread};
 
 use crate::support::waiting::{PATIENCE, wait_until};
 use crate::support::{CliSandbox, parse_json_lines};

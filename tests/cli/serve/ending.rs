@@ -1,8 +1,7 @@
 //! How calls and the server end.
 
-use std::fs;
 use std::io::Write as _;
-use std::thread;
+use std::{fs, thread};
 
 use crate::serve::client::{Client, EndedServer, TOOLS, modern, text_of};
 use crate::support::CliSandbox;

@@ -1,9 +1,8 @@
 //! Clients that send too much, too slowly, or too many.
 
 use std::collections::HashMap;
-use std::fs;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! Streams that are aborted or truncated by a token limit.
 
-use super::interactive_run::InteractiveRun;
-use super::interactive_run::TOOLS;
+use super::interactive_run::{InteractiveRun, TOOLS};
 use crate::support::vendor_messages::{
     Vendor, call_block, message_end, message_start, open_call_block, sse_event,
 };

@@ -1,11 +1,10 @@
 //! Connections that break, hang, trickle or never end.
 
-use std::future;
 use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{future, thread};
 
 use toolq_core::types::{Effect, HttpMethod, Outcome, TransportCause, TransportPhase};
 use toolq_engine::Resolver;

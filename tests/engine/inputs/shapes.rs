@@ -1,8 +1,8 @@
 //! The documented input shapes.
 
-use toolq_core::types::{AnswerForm, InputLayout};
 use toolq_core::types::{
-    Dialect, Dialect::Anthropic, Dialect::ClaudeCode, Dialect::Codex, Dialect::Toolq,
+    AnswerForm, Dialect, Dialect::Anthropic, Dialect::ClaudeCode, Dialect::Codex, Dialect::Toolq,
+    InputLayout,
 };
 
 use super::{read_as, read_error, turns};

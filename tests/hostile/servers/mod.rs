@@ -11,11 +11,10 @@ pub mod programs;
 mod script;
 mod wire;
 
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};

@@ -1,10 +1,9 @@
 //! A queue with its servers, workers, submissions and collections, while faults happen to all of them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use crate::faults::cluster::Cluster;
 use crate::faults::collections::Collections;

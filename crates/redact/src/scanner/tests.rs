@@ -7,8 +7,7 @@ use super::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::mask::MaskedStream;
-use crate::mask::{MASKED, Mask, MaskScope};
+use crate::mask::{MASKED, Mask, MaskScope, MaskedStream};
 
 fn mask_in_pieces(mask: &Arc<Mask>, text: &str, size: usize) -> String {
     let mut stream = MaskedStream::new(Arc::clone(mask));

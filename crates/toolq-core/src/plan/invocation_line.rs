@@ -70,7 +70,10 @@ fn render_line(
             format!("answer {}", quote_for_shell(&mask.apply(result)))
         }
         Invocation::ReadOutput(request) => output_line(request, mask),
-        Invocation::Host => host_line(accepted, mask),
+        Invocation::Host => {
+            let input = mask.apply_to_json(accepted.input.text());
+            escape(&format!("host: {} {input}", accepted.tool.name)).into_owned()
+        }
     };
     Some(mask.apply(&line).into_owned())
 }
@@ -105,12 +108,6 @@ fn output_line(request: &OutputRequest, mask: &Mask) -> String {
         )
     });
     format!("output of {id}{offset}{pattern}")
-}
-
-/// `host: tool {"input": …}`.
-fn host_line(accepted: &AcceptedCall, mask: &Mask) -> String {
-    let input = mask.apply_to_json(accepted.input.text());
-    escape(&format!("host: {} {input}", accepted.tool.name)).into_owned()
 }
 
 /// `agent model at endpoint with tool, tool <<< prompt`.

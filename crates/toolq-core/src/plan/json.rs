@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -13,6 +12,7 @@ use crate::plan::remembered_call::{RejectedCall, RememberedCall};
 use crate::plan::schedule::TurnEstimate;
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::schedule::{LimitedSubject, applied_limits};
+use crate::text::to_millis;
 use crate::types::{
     Call, CallLock, LockMode, MaskedJson, MaskedText, Outcome, ProblemDetail, StartLimits, Status,
 };
@@ -316,8 +316,4 @@ impl EstimateJson {
             unknown: estimate.unestimated_calls,
         }
     }
-}
-
-fn to_millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

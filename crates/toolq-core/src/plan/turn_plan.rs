@@ -3,7 +3,7 @@
 //! A plan borrows its calls. It is rendered by `json` for programs and `text` for a terminal.
 
 #[cfg(test)]
-mod agent_slots;
+mod agent_slots_tests;
 #[cfg(test)]
 mod tests;
 
@@ -167,12 +167,6 @@ impl<'a> TurnPlan<'a> {
         let tool = &accepted.tool;
         let cancels = tool.on_failure == OnFailure::CancelSiblings;
         (cancels && remembered.outcome.cancels_siblings()).then_some((batch, &*tool.name))
-    }
-
-    /// Adds calls that the conversation went past.
-    #[must_use]
-    pub fn with_abandoned(self, abandoned: &'a [Call]) -> Self {
-        Self { abandoned, ..self }
     }
 
     /// Returns the number of calls in the turn that get results.

@@ -121,7 +121,12 @@ impl DependencyGraph {
         id: VertexId,
         is_barrier: impl Fn(VertexId) -> bool,
     ) -> Vec<VertexId> {
-        let mut search = CallSearch::new(self);
+        let mut search = CallSearch {
+            graph: self,
+            pending: BinaryHeap::new(),
+            implied: HashMap::new(),
+            open: 0,
+        };
         search.push_all(id, false);
         let mut calls = Vec::new();
         let mut barrier = 0;
@@ -196,16 +201,7 @@ struct FoundVertex {
     is_implied: bool,
 }
 
-impl<'g> CallSearch<'g> {
-    fn new(graph: &'g DependencyGraph) -> Self {
-        Self {
-            graph,
-            pending: BinaryHeap::new(),
-            implied: HashMap::new(),
-            open: 0,
-        }
-    }
-
+impl CallSearch<'_> {
     fn push_all(&mut self, waiting: VertexId, are_implied: bool) {
         for id in self.graph.waits_for(waiting) {
             match self.implied.insert(*id, are_implied) {

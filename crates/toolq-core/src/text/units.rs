@@ -99,6 +99,11 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, unit.trim_start()))
 }
 
+/// Returns whole milliseconds.
+pub fn to_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Formats a duration briefly for people: `850ms`, `4s`, `1.2s`, `2m 5s`.
 pub fn format_duration(duration: Duration) -> String {
     let ms = duration.as_millis();

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::template::is_variable_name;
 use crate::tools_file::context::{CheckContext, Diagnostics, SourceMap};
@@ -275,11 +277,7 @@ impl ToolResolver for ListingResolver {
         server: &Arc<ServerConfig>,
         lock: &ServerLock,
     ) -> Result<(Vec<Arc<Tool>>, Vec<String>), String> {
-        let mut with_server = self
-            .lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let mut with_server = self.lock.lock().clone();
         with_server
             .servers
             .insert(server.name.clone(), lock.clone());
@@ -309,7 +307,6 @@ impl ToolResolver for ListingResolver {
     fn keep_lock(&self, server: &str, lock: &ServerLock) {
         self.lock
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .servers
             .insert(server.to_owned(), lock.clone());
     }

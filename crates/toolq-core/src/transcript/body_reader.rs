@@ -40,8 +40,8 @@ pub struct RecordedReply {
 
 /// Reads what an index refers to. Each method fails if the bytes can't be read anymore, or have changed.
 pub(crate) struct BodyReader {
-    spooled: SpooledInput,
-    content_loader: Option<Box<StoredContentLoader>>,
+    pub(super) spooled: SpooledInput,
+    pub(super) content_loader: Option<Box<StoredContentLoader>>,
 }
 
 impl BodyReader {
@@ -50,25 +50,6 @@ impl BodyReader {
             spooled,
             content_loader: None,
         }
-    }
-
-    pub(crate) fn with_content_loader(self, loader: Box<StoredContentLoader>) -> Self {
-        let content_loader = Some(loader);
-        Self {
-            content_loader,
-            ..self
-        }
-    }
-
-    pub(crate) fn with_read_ahead(self) -> Self {
-        Self {
-            spooled: self.spooled.with_read_ahead(),
-            ..self
-        }
-    }
-
-    pub(crate) fn has_content_loader(&self) -> bool {
-        self.content_loader.is_some()
     }
 
     /// Returns the file if the recording is all of it, and `None` if the file was read partway before.

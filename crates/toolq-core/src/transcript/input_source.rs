@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek as _, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, PoisonError};
 
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 /// How much is read at a time while counting lines, in bytes.
@@ -179,9 +179,9 @@ impl SpooledInput {
         }
     }
 
-    pub fn with_read_ahead(self) -> Self {
-        let read_ahead = Some(Mutex::default());
-        Self { read_ahead, ..self }
+    /// Reads ahead from now on.
+    pub fn begin_read_ahead(&mut self) {
+        self.read_ahead = Some(Mutex::default());
     }
 
     /// Returns the file if the input is all of it.
@@ -201,7 +201,7 @@ impl SpooledInput {
 
     fn read_bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         if let Some(read_ahead) = &self.read_ahead {
-            let mut read_ahead = read_ahead.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read_ahead = read_ahead.lock();
             return read_ahead.read(&self.file, range);
         }
         read_range(&self.file, range)

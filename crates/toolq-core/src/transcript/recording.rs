@@ -119,21 +119,17 @@ impl Recording {
 
     /// Sets the loader of content that the log keeps in separate files. It's called when the content is requested.
     #[must_use]
-    pub fn with_content_loader(self, loader: Box<StoredContentLoader>) -> Self {
-        Self {
-            bodies: self.bodies.with_content_loader(loader),
-            ..self
-        }
+    pub fn with_content_loader(mut self, loader: Box<StoredContentLoader>) -> Self {
+        self.bodies.content_loader = Some(loader);
+        self
     }
 
     /// Reads ahead from now on, for a caller that takes the turns in order and runs nothing in between. A change of the file is
     /// then noticed later, or not at all.
     #[must_use]
-    pub fn with_read_ahead(self) -> Self {
-        Self {
-            bodies: self.bodies.with_read_ahead(),
-            ..self
-        }
+    pub fn with_read_ahead(mut self) -> Self {
+        self.bodies.spooled.begin_read_ahead();
+        self
     }
 
     /// Checks that the stored content of every open call can be loaded, or of every call with `include_answered`. To be
@@ -142,7 +138,7 @@ impl Recording {
     /// # Errors
     /// The first content that can't be loaded.
     pub fn check_stored_content(&self, include_answered: bool) -> Result<(), InputError> {
-        if !self.bodies.has_content_loader() {
+        if self.bodies.content_loader.is_none() {
             return Ok(());
         }
         (0..self.len()).try_for_each(|turn| self.turn(turn, include_answered).map(drop))

@@ -209,6 +209,11 @@ impl CallRef {
         std::iter::successors(self.parent.as_deref(), |call| call.parent.as_deref())
     }
 
+    /// Returns the call of the input that led to this one: itself, or the outermost agent's.
+    pub fn outermost(&self) -> &CallRef {
+        self.ancestors().last().unwrap_or(self)
+    }
+
     /// Returns its turn and position, followed by those of the agent calls that it is nested in.
     pub fn path(&self) -> CallPath {
         std::iter::once(self)

@@ -6,7 +6,9 @@ use std::fmt::{self, Debug};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use redact::Mask;
 use serde_json::json;
@@ -305,10 +307,7 @@ impl UnlockedServer {
         if self.listing().is_some() {
             return None;
         }
-        let mut known = self
-            .placeholders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.placeholders.lock();
         if let Some(placeholder) = known.get(name) {
             return placeholder.clone();
         }

@@ -93,7 +93,11 @@ impl AgentConversation<'_> {
             }
             match stop {
                 StopReason::Complete if turn.calls.is_empty() => {
-                    return Ok((final_answer(text_so_far), CallEnding::Answered));
+                    let answer = match text_so_far.as_str() {
+                        "" => "(The agent finished with an empty answer.)",
+                        text => text,
+                    };
+                    return Ok((answer.to_owned(), CallEnding::Answered));
                 }
                 _ if turn.calls.is_empty() && !is_last => continue,
                 _ => {}
@@ -263,14 +267,6 @@ fn answer_text(answer: &CallAnswer) -> String {
     match &answer.content {
         ResultContent::Text(text) => text.clone(),
         ResultContent::Blocks(_) => String::new(),
-    }
-}
-
-/// Returns what the caller reads when the agent finished. `last_text` is the model's last text.
-fn final_answer(last_text: &str) -> String {
-    match last_text {
-        "" => "(The agent finished with an empty answer.)".to_owned(),
-        text => text.to_owned(),
     }
 }
 

@@ -13,8 +13,7 @@ use toolq_core::types::{
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
-use crate::agent::error::AgentError;
-use crate::agent::error::{RequestError, from_status, from_transport};
+use crate::agent::error::{AgentError, RequestError, from_status, from_transport};
 use crate::http::{content_encoding, error, parse_retry_after};
 use crate::scheduler::retry;
 

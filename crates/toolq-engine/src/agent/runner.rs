@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::agent::conversation::AgentConversation;
@@ -48,17 +49,13 @@ impl AgentRunner {
 
     /// Gives agents that begin from now on their tools from this file. Agents that are running keep theirs.
     pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
-        *self.toolsets() = (Arc::clone(tools), HashMap::new());
+        *self.toolsets.lock() = (Arc::clone(tools), HashMap::new());
     }
 
     fn toolset_of(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
-        let (tools, by_agent) = &mut *self.toolsets();
+        let (tools, by_agent) = &mut *self.toolsets.lock();
         let entry = by_agent.entry(agent.name.clone());
         Arc::clone(entry.or_insert_with(|| Arc::new(AgentToolset::new(tools, agent, backing))))
-    }
-
-    fn toolsets(&self) -> MutexGuard<'_, CachedToolsets> {
-        self.toolsets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs an agent to its end, within its timeout.

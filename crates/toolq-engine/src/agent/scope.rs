@@ -1,8 +1,10 @@
 //! The constraints on an agent that follow from the agents it is nested in.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use toolq_core::types::{
     AgentBacking, AgentBudget, AgentFailure, ModelPrice, PicoUsd, ReportedUsage, Tool,
@@ -100,7 +102,7 @@ impl AgentBudgetMeter {
     }
 
     fn record_tokens(&self, model: &str, tokens: ReportedUsage, price: Option<&ModelPrice>) {
-        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut totals = self.totals.lock();
         let Some(usage) = tokens.0 else {
             totals.uncounted_model = Some(model.to_owned());
             return;
@@ -136,7 +138,7 @@ impl AgentBudgetMeter {
             let word = if turns == 1 { "turn" } else { "turns" };
             return Some((format!("{turns} {word}"), None));
         }
-        let totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = self.totals.lock();
         let uncounted_model = totals.uncounted_model.as_ref();
         let missing_usage =
             uncounted_model.map(|model| format!("the API reported no usage for {model}"));

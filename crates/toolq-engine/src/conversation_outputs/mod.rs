@@ -8,7 +8,9 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use toolq_core::types::{Backing, BuiltinTool, CallRef, Outcome, OutputUnavailable, Tool};
 
@@ -74,7 +76,7 @@ impl ConversationOutputs {
         let state = output_state(tool, outcome, output_dir);
         let is_kept = matches!(state, OutputState::Kept(_));
         let id: Arc<str> = call.tool_use_id.as_str().into();
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         // An id that is used again means the later call.
         if index.outputs.insert(Arc::clone(&id), state).is_some() {
             index.ids.retain(|other| *other != id);
@@ -93,7 +95,7 @@ impl ConversationOutputs {
     /// # Errors
     /// There is no such file.
     fn find(&self, id: &str) -> Result<KeptOutput, OutputUnavailable> {
-        let index = self.lock();
+        let index = self.0.lock();
         let id = || id.to_owned();
         match index.outputs.get(&*id()) {
             Some(OutputState::Kept(kept)) => Ok(kept.clone()),
@@ -105,10 +107,6 @@ impl ConversationOutputs {
                 Err(OutputUnavailable::UnknownId { id, known, more })
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OutputIndex> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

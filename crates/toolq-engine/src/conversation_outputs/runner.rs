@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::spawn_blocking;
 
 use crate::attempt::{Attempt, AttemptResult, canceled};
-use crate::conversation_outputs::reading::OutputFile;
-use crate::conversation_outputs::reading::search_output;
+use crate::conversation_outputs::reading::{OutputFile, search_output};
 use crate::conversation_outputs::{ConversationOutputs, KeptOutput};
 use toolq_core::types::{
     CallEnding, CallOutput, CaptureStats, DEFAULT_PAGE_BYTES, Outcome, OutputRequest,

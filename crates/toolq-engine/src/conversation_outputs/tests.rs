@@ -231,5 +231,5 @@ fn an_output_is_known_by_the_latest_call_with_its_id_and_memory_is_bounded() {
         (MAX_LISTED_IDS, MAX_CALLS - MAX_LISTED_IDS)
     );
     assert_eq!(known.last(), Some(&format!("{}", MAX_CALLS - 1)));
-    assert_eq!(outputs.lock().outputs.len(), MAX_CALLS);
+    assert_eq!(outputs.0.lock().outputs.len(), MAX_CALLS);
 }

@@ -6,10 +6,11 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{self, Policy};
 use reqwest::{Client, ClientBuilder, Proxy, Request};
@@ -108,7 +109,7 @@ impl HttpClients {
     }
 
     fn get_by_key(&self, key: ClientKey, url: &Url) -> Result<Client, Outcome> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }

@@ -7,10 +7,11 @@ mod service;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -123,7 +124,7 @@ impl ServerConnection {
     }
 
     fn hand_over(&self, request: ConnectionRequest) -> Result<(), ConnectionEnded> {
-        let was_idle = lock(&self.state.was_idle);
+        let was_idle = self.state.was_idle.lock();
         if *was_idle {
             return Err(ConnectionEnded);
         }
@@ -140,7 +141,7 @@ impl ServerConnection {
 
     /// Returns whether the server was ended because it had no calls.
     pub(crate) fn was_idle(&self) -> bool {
-        *lock(&self.state.was_idle)
+        *self.state.was_idle.lock()
     }
 
     /// Returns whether the server speaks the legacy era, or may speak it.
@@ -164,10 +165,6 @@ impl ServerConnection {
         let is_expired = self.state.is_expired.load(Ordering::SeqCst);
         self.was_idle() || self.requests.is_closed() || is_expired
     }
-}
-
-fn lock(was_idle: &Mutex<bool>) -> MutexGuard<'_, bool> {
-    was_idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn preference(server: &ServerConfig, is_legacy: bool) -> ProtocolPreference {

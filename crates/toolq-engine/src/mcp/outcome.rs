@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use data_encoding::BASE64;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -437,7 +438,7 @@ impl StructuredContentReader {
 
     fn compile(&self, lock: &ToolLock) -> Option<Arc<CompiledSchema>> {
         let schema = lock.definition.output_schema.as_ref()?;
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.compiled.lock();
         let known = compiled.entry(lock.sha256.clone()).or_insert_with(|| {
             let compiled = CompiledSchema::compile(schema);
             compiled.ok().map(Arc::new)

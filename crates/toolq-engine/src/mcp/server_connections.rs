@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{mem, thread};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -15,8 +16,7 @@ use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::HttpClients;
 use crate::mcp::connection::ServerConnection;
-use crate::mcp::http_transport::HttpEndpoint;
-use crate::mcp::http_transport::HttpTransport;
+use crate::mcp::http_transport::{HttpEndpoint, HttpTransport};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::process::ServerProcess;
 use crate::mcp::server_life::{ServerLife, ServerNotice, ServerNotices};
@@ -112,7 +112,7 @@ impl ServerConnections {
 
     /// Returns the connection to a server if there is one that takes calls, and no task is about to replace it.
     pub(crate) fn find(&self, server: &Arc<ServerConfig>) -> Option<ServerConnection> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         let mut slot = slots.get(&server.name)?.try_lock().ok()?;
         if !self.is_current(server) {
             return None;
@@ -123,8 +123,8 @@ impl ServerConnections {
     /// Lets every server end that isn't configured like one of these, once its calls have ended, and starts no other from now
     /// on.
     pub(crate) fn retain(&self, servers: &[Arc<ServerConfig>]) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers.to_vec());
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.current.lock() = Some(servers.to_vec());
+        let slots = self.slots.lock();
         for slot in slots.values() {
             // A slot that is locked belongs to a call that is about to use it.
             if let Ok(mut slot) = slot.try_lock()
@@ -139,7 +139,7 @@ impl ServerConnections {
     }
 
     fn is_current(&self, server: &Arc<ServerConfig>) -> bool {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.lock();
         let Some(servers) = current.as_ref() else {
             return true;
         };
@@ -148,7 +148,7 @@ impl ServerConnections {
     }
 
     fn slot(&self, server: &str) -> Arc<ServerSlot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         Arc::clone(slots.entry(server.to_owned()).or_default())
     }
 
@@ -179,7 +179,7 @@ impl ServerConnections {
 
     /// Ends all servers, and waits until they have ended.
     pub(crate) fn close(&self) {
-        let slots = mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
+        let slots = mem::take(&mut *self.slots.lock());
         // On a runtime of one thread, the servers can't start or end while this thread waits. The supervisor kills them then.
         let can_wait = Handle::try_current().map_or(true, |runtime| {
             runtime.runtime_flavor() == RuntimeFlavor::MultiThread

@@ -1,8 +1,9 @@
 //! What a server did from its start to its end, for the log, and what waits to be told about servers.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::command::ChildExit;
@@ -152,12 +153,12 @@ pub(crate) struct ServerNotices(Arc<Mutex<Vec<ServerNotice>>>);
 
 impl ServerNotices {
     pub(crate) fn add(&self, notice: ServerNotice) {
-        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = self.0.lock();
         notices.push(notice);
     }
 
     pub(crate) fn take(&self) -> Vec<ServerNotice> {
-        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = self.0.lock();
         std::mem::take(&mut notices)
     }
 }

@@ -8,7 +8,6 @@ use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
 use crate::output::parser::OutputParser;
 use crate::run_budget::OutputCounter;
 use redact::Mask;
-use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::{
     CallEnding, CallOutput, CaptureStats, Outcome, OutputKind, ResultContent, Tool,
 };
@@ -20,13 +19,7 @@ const MAX_BAD_OUTPUT_BYTES: u64 = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct OutputCollector {
     capture: OutputCapture,
-    kind: OutputKind,
-    limits: CaptureLimits,
-    mask: Arc<Mask>,
-    select: Option<String>,
-    /// The JSON that replaces an empty output.
-    empty: Option<String>,
-    schema: Option<Arc<CompiledSchema>>,
+    parser: OutputParser,
     /// Whether one trailing newline is removed: programs end their last line with one.
     trim_newline: bool,
     /// Counts every byte for the run's output budget.
@@ -71,12 +64,14 @@ impl OutputCollector {
         };
         Self {
             capture,
-            kind: tool.output,
-            limits,
-            mask: Arc::clone(mask),
-            select,
-            empty: tool.empty_output.clone(),
-            schema: tool.output_schema.clone(),
+            parser: OutputParser {
+                kind: tool.output,
+                limits,
+                mask: Arc::clone(mask),
+                select,
+                empty: tool.empty_output.clone(),
+                schema: tool.output_schema.clone(),
+            },
             trim_newline: false,
             counter: None,
         }
@@ -84,21 +79,24 @@ impl OutputCollector {
 
     /// Returns the form that the output must have.
     pub(crate) fn kind(&self) -> OutputKind {
-        self.kind
+        self.parser.kind
     }
 
     /// Returns a collector of content blocks, whatever the tool declares. Nothing must have been added yet.
     pub(crate) fn into_content(self) -> Self {
         Self {
             capture: OutputCapture::Document(DocumentCapture::default()),
-            kind: OutputKind::Content,
+            parser: OutputParser {
+                kind: OutputKind::Content,
+                ..self.parser
+            },
             ..self
         }
     }
 
     /// Returns how many bytes the model can be shown.
     pub(crate) fn max_shown(&self) -> u64 {
-        self.limits.max_shown
+        self.parser.limits.max_shown
     }
 
     /// Counts every byte with `counter`.
@@ -112,7 +110,10 @@ impl OutputCollector {
     /// Returns how many bytes can be used at most: no more are shown, saved or parsed.
     pub(crate) fn max_useful_bytes(&self) -> u64 {
         match self.capture {
-            OutputCapture::Text(_) => self.limits.max_saved.max(self.limits.max_shown),
+            OutputCapture::Text(_) => {
+                let limits = &self.parser.limits;
+                limits.max_saved.max(limits.max_shown)
+            }
             OutputCapture::Document(_) => DocumentCapture::MAX_BYTES as u64,
         }
     }
@@ -133,7 +134,8 @@ impl OutputCollector {
         let (text, captured) = match self.capture {
             OutputCapture::Text(text) => text.finish(self.trim_newline),
             OutputCapture::Document(document) => {
-                document_as_text(&document, self.limits, self.mask, self.trim_newline)
+                let OutputParser { limits, mask, .. } = self.parser;
+                document_as_text(&document, limits, mask, self.trim_newline)
             }
         };
         CallOutput {
@@ -164,15 +166,7 @@ impl OutputCollector {
             OutputCapture::Document(document) => document,
         };
         let bytes = document.total_bytes;
-        let parser = OutputParser {
-            kind: self.kind,
-            select: self.select.as_deref(),
-            empty: self.empty.as_deref(),
-            schema: self.schema.as_deref(),
-            limits: self.limits.clone(),
-            mask: Arc::clone(&self.mask),
-        };
-        match parser.parse_content(&document) {
+        match self.parser.parse_content(&document) {
             Ok((content, captured)) => Outcome::Succeeded {
                 content,
                 captured: CaptureStats {
@@ -183,13 +177,12 @@ impl OutputCollector {
                 for_clients: None,
             },
             Err(problem) => {
-                let max_shown = self.limits.max_shown.min(MAX_BAD_OUTPUT_BYTES);
+                let OutputParser { limits, mask, .. } = self.parser;
                 let limits = CaptureLimits {
-                    max_shown,
-                    ..self.limits
+                    max_shown: limits.max_shown.min(MAX_BAD_OUTPUT_BYTES),
+                    ..limits
                 };
-                let (text, captured) =
-                    document_as_text(&document, limits, self.mask, self.trim_newline);
+                let (text, captured) = document_as_text(&document, limits, mask, self.trim_newline);
                 Outcome::BadOutput {
                     problem,
                     output: CallOutput {

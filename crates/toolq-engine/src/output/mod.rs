@@ -6,5 +6,4 @@ mod parser;
 
 pub(crate) use capture::{LeadingFile, TailCapture};
 pub(crate) use collector::OutputCollector;
-pub(crate) use parser::find_violation;
-pub(crate) use parser::strip_whitespace;
+pub(crate) use parser::{find_violation, strip_whitespace};

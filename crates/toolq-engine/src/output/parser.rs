@@ -12,30 +12,31 @@ use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::{CaptureStats, OutputKind, ResultContent};
 
 /// How to parse a document.
-pub(crate) struct OutputParser<'s> {
+#[derive(Debug)]
+pub(crate) struct OutputParser {
     pub(crate) kind: OutputKind,
     /// JSON pointer to the part to return; `None` for the whole document.
-    pub(crate) select: Option<&'s str>,
+    pub(crate) select: Option<String>,
     /// The JSON that replaces an empty document; `None` if an empty document is an error.
-    pub(crate) empty: Option<&'s str>,
+    pub(crate) empty: Option<String>,
     /// What the output must match. It then stays JSON, whole and with its quotes, as clients read it.
-    pub(crate) schema: Option<&'s CompiledSchema>,
+    pub(crate) schema: Option<Arc<CompiledSchema>>,
     pub(crate) limits: CaptureLimits,
     pub(crate) mask: Arc<Mask>,
 }
 
-impl OutputParser<'_> {
+impl OutputParser {
     /// Returns the content for the model, and what was cut.
     ///
     /// # Errors
     /// Why the document isn't what the tool declares. Never quotes its values.
     pub(crate) fn parse_content(
-        self,
+        &self,
         document: &DocumentCapture,
     ) -> Result<(ResultContent, CaptureStats), String> {
         let text = document.text()?;
         let is_empty = text.trim_ascii().is_empty();
-        let whole: &RawValue = match self.empty {
+        let whole: &RawValue = match &self.empty {
             Some(empty) if is_empty => parse_json(empty)?,
             None if is_empty => return Err("the output is empty".to_owned()),
             _ => parse_json(text)?,
@@ -43,6 +44,7 @@ impl OutputParser<'_> {
         // The replacement of an empty output is already the part to return.
         let value = self
             .select
+            .as_deref()
             .filter(|_| !is_empty)
             .map_or(Ok(whole.into()), |pointer| {
                 resolve_pointer(whole.into(), pointer)
@@ -59,10 +61,10 @@ impl OutputParser<'_> {
             let compact = strip_whitespace(value.get());
             self.mask.apply_to_json(&compact).into_owned().into()
         });
-        if let Some(schema) = self.schema {
+        if let Some(schema) = &self.schema {
             check(schema, &text, self.limits.max_shown)?;
         }
-        let mut capture = TextCapture::new(self.limits, self.mask);
+        let mut capture = TextCapture::new(self.limits.clone(), Arc::clone(&self.mask));
         capture.push(text.as_bytes());
         let (text, captured) = capture.finish(false);
         Ok((ResultContent::Text(text), captured))

@@ -4,7 +4,9 @@
 //! when all earlier calls of the same tool have ended, too.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use toolq_core::types::{Outcome, Tool};
 
@@ -50,17 +52,13 @@ impl CircuitBreakers {
         }
     }
 
-    fn streaks(&self) -> MutexGuard<'_, HashMap<String, FailureStreak>> {
-        self.streaks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn limit(&self, tool: &Tool) -> u32 {
         tool.pause_after_failures.unwrap_or(self.default_limit)
     }
 
     /// Lets all tools run again: their definitions were read anew.
     pub(crate) fn reset(&self) {
-        for streak in self.streaks().values_mut() {
+        for streak in self.streaks.lock().values_mut() {
             streak.failures = 0;
             streak.is_paused = false;
         }
@@ -71,7 +69,7 @@ impl CircuitBreakers {
         if self.limit(tool) == 0 {
             return None;
         }
-        let mut streaks = self.streaks();
+        let mut streaks = self.streaks.lock();
         let streak = streaks.entry(tool.name.clone()).or_default();
         streak.pending.push_back(None);
         Some(Ticket(streak.first_pending + streak.pending.len() - 1))
@@ -79,7 +77,7 @@ impl CircuitBreakers {
 
     /// Returns how many consecutive failures paused `tool`. `None` if it isn't paused. A paused tool stays paused.
     pub(crate) fn paused_after(&self, tool: &Tool) -> Option<u32> {
-        let streaks = self.streaks();
+        let streaks = self.streaks.lock();
         let streak = streaks.get(&tool.name)?;
         streak.is_paused.then_some(streak.failures)
     }
@@ -87,7 +85,7 @@ impl CircuitBreakers {
     /// Records the outcome of the call with this ticket.
     pub(crate) fn record_outcome(&self, tool: &Tool, ticket: Option<Ticket>, outcome: &Outcome) {
         let limit = self.limit(tool);
-        let mut streaks = self.streaks();
+        let mut streaks = self.streaks.lock();
         let (Some(ticket), Some(streak)) = (ticket, streaks.get_mut(&tool.name)) else {
             return;
         };

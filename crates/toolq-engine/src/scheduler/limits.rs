@@ -8,10 +8,11 @@
 use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -137,8 +138,7 @@ impl CallLimits {
 
     /// Returns the limit for agents that are nested in `depth` other agents.
     pub(crate) fn agents_at_depth(&self, depth: usize) -> ConcurrencyLimit {
-        let limits = self.agents_by_depth.lock();
-        let mut limits = limits.unwrap_or_else(PoisonError::into_inner);
+        let mut limits = self.agents_by_depth.lock();
         while limits.len() <= depth {
             limits.push(ConcurrencyLimit::new(self.max_agents));
         }
@@ -198,17 +198,17 @@ pub(crate) struct StartSlot {
 impl SharedStartLimiter {
     /// See [`StartLimiter::enqueue`].
     pub(crate) fn enqueue(&self, limits: &AppliedLimits, is_retry: bool) -> StartTicket {
-        self.lock().enqueue(limits, is_retry)
+        self.0.limiter.lock().enqueue(limits, is_retry)
     }
 
     /// See [`StartLimiter::check`].
     pub(crate) fn check(&self, ticket: &StartTicket, now: Duration) -> Result<(), StartWait> {
-        self.lock().check(ticket, now)
+        self.0.limiter.lock().check(ticket, now)
     }
 
     /// Starts a call that its limits let start.
     pub(crate) fn start(&self, ticket: StartTicket, now: Duration, waited: bool) -> StartSlot {
-        self.lock().start(&ticket, now, waited);
+        self.0.limiter.lock().start(&ticket, now, waited);
         self.0.changed.send_replace(());
         StartSlot {
             limiter: self.clone(),
@@ -218,13 +218,13 @@ impl SharedStartLimiter {
 
     /// Starts another attempt of a call that runs.
     pub(crate) fn start_retry(&self, ticket: &StartTicket, now: Duration, waited: bool) {
-        self.lock().start(ticket, now, waited);
+        self.0.limiter.lock().start(ticket, now, waited);
         self.0.changed.send_replace(());
     }
 
     /// Takes a call that won't start out of its line.
     pub(crate) fn withdraw(&self, ticket: &StartTicket) {
-        self.lock().withdraw(ticket);
+        self.0.limiter.lock().withdraw(ticket);
         self.0.changed.send_replace(());
     }
 
@@ -232,23 +232,22 @@ impl SharedStartLimiter {
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.0.changed.subscribe()
     }
-
-    fn lock(&self) -> MutexGuard<'_, StartLimiter> {
-        let limiter = self.0.limiter.lock();
-        limiter.unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl StartSlot {
     /// Records when an attempt of the call has really started, which is after its start was recorded.
     pub(crate) fn note_started(&self, now: Duration) {
-        self.limiter.lock().note_started(&self.ticket, now);
+        self.limiter
+            .0
+            .limiter
+            .lock()
+            .note_started(&self.ticket, now);
     }
 }
 
 impl Drop for StartSlot {
     fn drop(&mut self) {
-        self.limiter.lock().finish(&self.ticket);
+        self.limiter.0.limiter.lock().finish(&self.ticket);
         self.limiter.0.changed.send_replace(());
     }
 }

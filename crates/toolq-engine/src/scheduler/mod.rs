@@ -6,6 +6,5 @@ mod limits;
 pub(crate) mod retry;
 
 pub(crate) use circuit_breaker::{CircuitBreakers, Ticket};
-pub(crate) use limits::{AwaitedPermits, CallLimits};
+pub(crate) use limits::{AwaitedPermits, CallLimits, SharedStartLimiter, StartSlot};
 pub use limits::{ConcurrencyLimit, Permit};
-pub(crate) use limits::{SharedStartLimiter, StartSlot};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::yield_now;
 
 use crate::approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
@@ -15,7 +15,6 @@ use crate::tests::scripted_runner::{
     engine_settings, play_script, run_turn_with, success_outcome, tool,
 };
 use crate::turn::TurnRequest;
-use tokio::sync::mpsc;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallLock, CheckedCall, Effect,
     HaltCause, LockMode, LockedResource, Tool, TurnOrigin, Verdict,

@@ -1,10 +1,9 @@
 //! Calls that the memory is asked about: what it says decides, and nothing that writes starts without a claim.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Barrier, Mutex};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use tokio::sync::mpsc;
 use tokio::task::yield_now;

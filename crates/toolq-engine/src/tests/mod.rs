@@ -17,6 +17,7 @@ use crate::tests::scripted_runner::{
     EventRecorder, PendingAttempts, act_while_running, block_on, call, calls, engine, play_script,
     rejected_call, run_and_record, run_script, tool,
 };
+use crate::turn::{RunningTurn, TurnSink};
 use toolq_core::types::{
     CheckedCall, CommandBacking, CommandLimits, DescribeCommand, Effect, Leftovers,
     NotExecutedCause, OnFailure, RetryCondition, StderrUse, StdinSource, Tool, TurnArrival,
@@ -244,15 +245,15 @@ fn run_arriving(
     jobs: usize,
     arrive: impl AsyncFnOnce(mpsc::UnboundedSender<TurnArrival>, &mut PendingAttempts),
 ) -> (EventRecorder, EventRecorder) {
-    let (mut engine, mut attempts) = engine(&[tool], jobs);
+    let (engine, mut attempts) = engine(&[tool], jobs);
     let (mut recorder, mut delivery) = (EventRecorder::default(), EventRecorder::default());
     let (sender, arrivals) = mpsc::unbounded_channel();
+    let sink = TurnSink::new(&mut recorder, &engine.state.backends);
+    let turn = RunningTurn::new(&engine.state, 0, &sink, &mut delivery);
     block_on(async {
-        tokio::join!(
-            engine.run_arriving_turn(0, arrivals, &mut recorder, &mut delivery),
-            arrive(sender, &mut attempts)
-        );
+        tokio::join!(turn.run(arrivals), arrive(sender, &mut attempts));
     });
+    drop(sink);
     (recorder, delivery)
 }
 

@@ -105,8 +105,6 @@ impl AnswerDelivery for EventRecorder {
     fn deliver(&mut self, call: &Arc<CallRef>, _answer: CallAnswer, _sink: &mut dyn EventSink) {
         self.record(format!("delivered {}", call.tool_use_id));
     }
-
-    fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
 }
 
 pub(super) fn event_line(event: &Event<'_>) -> String {

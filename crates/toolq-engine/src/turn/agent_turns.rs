@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent::{self, AgentScope};
 use crate::attempt::AttemptResult;
 use crate::control::RunControl;
-use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use crate::turn::call::RunningCall;
 use crate::turn::starts::TurnLink;
@@ -252,15 +251,19 @@ impl<'e> AgentTurns<'e> {
         self.current = Some(AgentTurn {
             control: engine.control.clone(),
             run: Box::pin(async move {
-                let mut collector = AnswerCollector::default();
-                let stats = RunningTurn::new(&engine, request.turn_number, sink, &mut collector)
-                    .with_parent(parent)
-                    .run(request.arrivals)
-                    .await;
+                let mut answers = Vec::new();
+                let mut collector =
+                    |_: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink| {
+                        answers.push(answer);
+                    };
+                let number = request.turn_number;
+                let mut turn = RunningTurn::new(&engine, number, sink, &mut collector);
+                turn.parent = Some(parent);
+                let stats = turn.run(request.arrivals).await;
                 EndedAgentTurn {
                     engine,
                     stats,
-                    answers: collector.0,
+                    answers,
                     reply: request.reply,
                 }
             }),
@@ -292,16 +295,4 @@ impl<'e> AgentTurns<'e> {
         }
         doubt.map(|doubt| agent::in_doubt_outcome(doubt).into())
     }
-}
-
-/// Collects the answers of a turn, in call order, for its agent.
-#[derive(Default)]
-struct AnswerCollector(Vec<CallAnswer>);
-
-impl AnswerDelivery for AnswerCollector {
-    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
-        self.0.push(answer);
-    }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::attempt::{Attempt, AttemptResult, run_with_drop_deadline};
-use crate::attempt::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
+use crate::attempt::{
+    Attempt, AttemptResult, MAX_QUEUED_PROGRESS, Progress, ProgressSender, run_with_drop_deadline,
+};
 use crate::turn::agent_turns::{AgentRequest, AgentTurns, TurnHandle};
 use crate::turn::call::{RunningCall, StopSignal};
 use crate::turn::starts::TurnLink;

@@ -135,10 +135,9 @@ impl<'e> ConcurrentTurns<'e> {
         let gate = TurnGate::new(&self.gate, calls.len());
         self.running.push(Box::pin(async move {
             let calls = state.recall(calls, &mut RememberedWrites::default()).await;
-            RunningTurn::new(&state, number, sink, &mut delivery)
-                .with_turn_gate(gate)
-                .run_known(calls)
-                .await;
+            let mut turn = RunningTurn::new(&state, number, sink, &mut delivery);
+            turn.turn_gate = Some(gate);
+            turn.run_known(calls).await;
             number
         }));
     }

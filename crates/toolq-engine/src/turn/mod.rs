@@ -141,22 +141,6 @@ impl<'e> RunningTurn<'e> {
         }
     }
 
-    /// Makes this one of several turns that run at the same time.
-    pub(crate) fn with_turn_gate(self, gate: TurnGate) -> Self {
-        Self {
-            turn_gate: Some(gate),
-            ..self
-        }
-    }
-
-    /// Makes this a turn of the agent that works on `call`.
-    pub(crate) fn with_parent(self, call: Arc<CallRef>) -> Self {
-        Self {
-            parent: Some(call),
-            ..self
-        }
-    }
-
     /// Runs these calls until all have been delivered.
     pub(crate) async fn run_known(mut self, calls: Vec<CheckedCall>) -> TurnStats {
         if calls.iter().any(|call| call.repeats.is_some()) {

@@ -1,8 +1,9 @@
 //! What turns share that run at the same time, or one within another: the sink of events, the delivery of answers, and the gate
 //! that lets turns in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::attempt::CallJob;
@@ -42,13 +43,13 @@ impl<'e> TurnSink<'e> {
 
 impl SyncEventSink for TurnSink<'_> {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = self.sink.lock();
         emit_notices(&self.backends.take_server_notices(), &mut **sink)?;
         sink.emit(events)
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {
-        let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let sink = self.sink.lock();
         sink.shows_progress(call)
     }
 }
@@ -69,13 +70,11 @@ pub(crate) type SharedDelivery<'e> = &'e Mutex<&'e mut dyn AnswerDelivery>;
 
 impl AnswerDelivery for SharedDelivery<'_> {
     fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
-        delivery.deliver(call, answer, sink);
+        (**self).lock().deliver(call, answer, sink);
     }
 
     fn finish_turn(&mut self, sink: &mut dyn EventSink) {
-        let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
-        delivery.finish_turn(sink);
+        (**self).lock().finish_turn(sink);
     }
 }
 
@@ -113,12 +112,6 @@ enum Place {
     Inside { ticket: usize, access: CallAccess },
 }
 
-impl SharedTurnGate {
-    fn lock(&self) -> MutexGuard<'_, Tickets> {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl TurnGate {
     /// Creates the place of a turn that hasn't started a call of its `call_count`.
     pub(crate) fn new(shared: &Arc<SharedTurnGate>, call_count: usize) -> Self {
@@ -141,7 +134,7 @@ impl TurnGate {
             Place::Waiting { access: wanted, .. } if wanted == access => {}
             _ => self.leave(),
         }
-        let mut tickets = self.shared.lock();
+        let mut tickets = self.shared.tickets.lock();
         let ticket = if let Place::Waiting { ticket, .. } = self.place {
             ticket
         } else {
@@ -168,7 +161,7 @@ impl TurnGate {
 
     /// Leaves the gate, or no longer waits for it.
     pub(crate) fn leave(&mut self) {
-        let mut tickets = self.shared.lock();
+        let mut tickets = self.shared.tickets.lock();
         match self.place {
             Place::Outside => return,
             Place::Waiting { ticket, .. } => {

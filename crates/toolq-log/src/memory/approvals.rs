@@ -77,7 +77,11 @@ pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall
         }
     }
     // A tool that has changed asks anew about the same input.
-    let asks = |call: &WaitingCall| (call.name.to_string(), call.input.as_deref().map(meaning_of));
+    let asks = |call: &WaitingCall| {
+        let input = call.input.as_deref();
+        let meaning = input.map(|json| meaning_digest(JsonText::new(json)));
+        (call.name.to_string(), meaning)
+    };
     let asked: Vec<_> = waiting
         .iter()
         .map(|call| (asks(call), call.number))
@@ -94,10 +98,6 @@ pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall
     }
     waiting.sort_by_key(|call| (call.asked_ms, call.offset));
     Ok(waiting)
-}
-
-fn meaning_of(json: &str) -> [u8; 32] {
-    meaning_digest(JsonText::new(json))
 }
 
 /// Records the decision about a call that waits. Of two at once, the first one counts; later, it can be turned around.

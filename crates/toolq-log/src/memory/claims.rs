@@ -363,7 +363,8 @@ impl ClaimsDir {
         name: &str,
         content: &T,
     ) -> io::Result<Made<T>> {
-        let partial = format!("{name}.part-{:016x}", random_number()?);
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let partial = format!("{name}.part-{number:016x}");
         let text = serde_json::to_string(content)?;
         if text.len() as u64 > MAX_ENTRY_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -427,10 +428,6 @@ fn invalid_entry(name: &str) -> io::Error {
         io::ErrorKind::InvalidData,
         format!("the entry {name} is damaged"),
     )
-}
-
-fn random_number() -> io::Result<u64> {
-    getrandom::u64().map_err(io::Error::other)
 }
 
 impl fmt::Display for Claim {

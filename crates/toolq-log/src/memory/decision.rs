@@ -33,9 +33,10 @@ pub enum LogAccess {
 }
 
 /// What a log says about the end of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// Nothing: it may have been started, and may have had its effect.
+    #[default]
     Unknown,
     /// It surely had no effect.
     Nothing,

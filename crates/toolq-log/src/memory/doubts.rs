@@ -143,8 +143,8 @@ pub fn settled_calls(log: &Path, place: &RememberedIn) -> Result<Vec<SettledCall
             let read = entries.read_only_settlement(key);
             let read = read.map_err(LogError::io(entries.path(), "read"))?;
             settled.extend(read.map(|settlement| SettledCall {
-                tool: call.tool.clone(),
-                tool_use_id: call.tool_use_id.clone(),
+                tool: call.facts.tool.clone(),
+                tool_use_id: call.facts.tool_use_id.clone(),
                 settlement,
             }));
         }

@@ -49,7 +49,7 @@ pub(crate) struct CallFacts {
 }
 
 /// What is known of an attempt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct AttemptFacts {
     pub(crate) instance: u32,
     pub(crate) number: u32,
@@ -90,12 +90,8 @@ pub(crate) struct ReadFacts {
 #[derive(Debug, Clone)]
 pub(crate) struct OpenCall {
     key: Option<MemoryKey>,
-    context: CallContext,
-    pub(crate) tool_use_id: String,
-    pub(crate) tool: String,
-    input_digest: String,
-    executed_digest: Option<String>,
-    extent: LineExtent,
+    /// What will be known of an attempt at it, before that starts.
+    pub(crate) facts: AttemptFacts,
     /// The agent's call that requested it.
     agent: Option<Uuid>,
     /// Where its attempt is.
@@ -289,15 +285,19 @@ impl CallFacts {
         let digest = |text: Option<&str>| text.and_then(ContextDigest::parse);
         let open = OpenCall {
             key,
-            context: CallContext {
-                message: digest(call.message.as_deref()),
-                before: digest(call.before.as_deref()),
+            facts: AttemptFacts {
+                context: CallContext {
+                    message: digest(call.message.as_deref()),
+                    before: digest(call.before.as_deref()),
+                },
+                tool_use_id: call.tool_use_id.to_string(),
+                tool: call.tool_name.to_string(),
+                input_digest: call.input_digest.unwrap_or_default().into_owned(),
+                executed_digest: call.executed_digest.map(Cow::into_owned),
+                record: record.id,
+                call: LineExtent::from_record(record, record.end_offset),
+                ..AttemptFacts::default()
             },
-            tool_use_id: call.tool_use_id.to_string(),
-            tool: call.tool_name.to_string(),
-            input_digest: call.input_digest.unwrap_or_default().into_owned(),
-            executed_digest: call.executed_digest.map(Cow::into_owned),
-            extent: LineExtent::from_record(record, record.end_offset),
             agent,
             attempt: None,
             is_reading: false,
@@ -379,20 +379,10 @@ impl CallFacts {
             instance,
             number: attempt,
             generation: start.generation.unwrap_or(1),
-            context: open.context,
-            tool_use_id: open.tool_use_id.clone(),
-            tool: open.tool.clone(),
-            input_digest: open.input_digest.clone(),
-            executed_digest: open.executed_digest.clone(),
-            end: AttemptEnd::Unknown,
             session,
             started_ms,
-            record: id,
-            call: open.extent,
-            result: None,
-            settlement: None,
             is_agent: start.agent.is_some(),
-            has_nested_effects: false,
+            ..open.facts.clone()
         };
         let attempts = self.attempts.entry(key.clone()).or_default();
         open.attempt = Some((key, attempts.len()));
@@ -440,7 +430,7 @@ impl CallFacts {
             && matches!(end, AttemptEnd::Result(_))
         {
             let read = ReadFacts {
-                context: open.context,
+                context: open.facts.context,
                 session: self.session,
                 result,
                 ended_ms,

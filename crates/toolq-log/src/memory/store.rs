@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::error::LogError;
@@ -148,7 +149,7 @@ impl MemoryStore {
 
     fn place_of_agent(&self, agent: &CallRef, turn: usize) -> ContextDigest {
         let turn = turn.to_le_bytes();
-        if let Some(idempotency_key) = self.own_calls().agents.get(&agent.key()) {
+        if let Some(idempotency_key) = self.own_calls.lock().agents.get(&agent.key()) {
             // Whichever attempt it is, but not if the agent's call is repeated on purpose.
             return ContextDigest::of(&[idempotency_key.as_bytes(), &turn]);
         }
@@ -160,12 +161,12 @@ impl MemoryStore {
     /// Notes that an agent begins to work on a call.
     pub(crate) fn begin_agent(&self, call: &CallRef, idempotency_key: &str) {
         let key = idempotency_key.to_owned();
-        self.own_calls().agents.insert(call.key(), key);
+        self.own_calls.lock().agents.insert(call.key(), key);
     }
 
     /// Notes that a call has ended.
     pub(crate) fn end_agent(&self, call: &CallRef) {
-        self.own_calls().agents.remove(&call.key());
+        self.own_calls.lock().agents.remove(&call.key());
     }
 
     /// Returns the folder with the entries.
@@ -208,19 +209,22 @@ impl MemoryStore {
 
     /// Whether another call of this session than `call` is this one.
     pub(crate) fn is_taken(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> bool {
-        let own = self.own_calls();
+        let own = self.own_calls.lock();
         let taker = own.taken.get(&(key.clone(), instance));
         taker.is_some_and(|taker| taker != call)
     }
 
     /// Notes that a call of this session is this one, so that another one that looks the same isn't.
     pub(crate) fn take(&self, key: &MemoryKey, instance: u32, call: CallKey) {
-        self.own_calls().taken.insert((key.clone(), instance), call);
+        self.own_calls
+            .lock()
+            .taken
+            .insert((key.clone(), instance), call);
     }
 
     /// Notes that a call of this session is this one, or else the next one of which no other is. Two that look the same may ask at once.
     pub(crate) fn take_free(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> u32 {
-        let mut own = self.own_calls();
+        let mut own = self.own_calls.lock();
         let mut instance = instance;
         while let Some(taker) = own.taken.get(&(key.clone(), instance))
             && taker != call
@@ -233,7 +237,7 @@ impl MemoryStore {
 
     /// Whether another call of this session than `call` is this read.
     pub(crate) fn is_read_taken(&self, log: &str, read: &ReadFacts, call: &CallKey) -> bool {
-        let own = self.own_calls();
+        let own = self.own_calls.lock();
         let taker = own.taken_reads.get(&(log.to_owned(), read.result.offset));
         taker.is_some_and(|taker| taker != call)
     }
@@ -241,18 +245,12 @@ impl MemoryStore {
     /// Notes that a call of this session is this read.
     pub(crate) fn take_read(&self, log: &str, read: &ReadFacts, call: CallKey) {
         let place = (log.to_owned(), read.result.offset);
-        self.own_calls().taken_reads.insert(place, call);
+        self.own_calls.lock().taken_reads.insert(place, call);
     }
 
     /// Claims an attempt in a named log, which nobody else writes. Returns whether no other call of this session has.
     pub(crate) fn claim_in_own_log(&self, name: &str) -> bool {
-        self.own_calls().claimed.insert(name.to_owned())
-    }
-
-    fn own_calls(&self) -> MutexGuard<'_, OwnCalls> {
-        self.own_calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.own_calls.lock().claimed.insert(name.to_owned())
     }
 
     /// Returns the calls with a key, each with its latest attempt.
@@ -351,7 +349,7 @@ impl MemoryStore {
         read: impl FnOnce(&mut LogIndex) -> Result<T, LogError>,
     ) -> Result<Option<T>, LogError> {
         let path = self.log_path(log);
-        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.logs.lock();
         // A log that was pruned is another file.
         let is_current = logs.get(log).is_some_and(|index| is_at(&index.file, &path));
         if !is_current {

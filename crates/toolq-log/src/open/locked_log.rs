@@ -16,7 +16,7 @@ use crate::memory::{LogIndex, MemoryUse, RememberedIn};
 use crate::open::sessions;
 use crate::read::MAX_TORN_BYTES;
 use crate::records::{
-    FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionHeader, sha256_hex,
+    FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionRecord, sha256_hex,
 };
 use crate::write::{
     DiskFile, Journal, LogReplica, ReplicatedFile, SessionLog, Storage, unreliable_file_system,
@@ -103,13 +103,13 @@ impl LockedLog {
     /// The log can't be written.
     pub fn begin_session(
         self,
-        header: &SessionHeader,
+        session: SessionRecord,
         memory: (RememberedIn, MemoryUse),
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<SessionLog, LogError> {
         let path = self.path.clone();
-        self.begin(header, memory, mask, clock)
+        self.begin(session, memory, mask, clock)
             .map_err(LogError::io(&path, "written"))
     }
 
@@ -152,7 +152,7 @@ impl LockedLog {
 
     fn begin(
         self,
-        header: &SessionHeader,
+        session: SessionRecord,
         memory: (RememberedIn, MemoryUse),
         mask: Arc<Mask>,
         clock: Clock,
@@ -163,7 +163,7 @@ impl LockedLog {
             append_recovered_records(&journal, &recovered)?;
         }
         let opened = (recovered, Some(lock));
-        let log = SessionLog::begin(journal, header, memory, mask, index, opened)?;
+        let log = SessionLog::begin(journal, session, memory, mask, index, opened)?;
         if is_new {
             // The first record must be a session, so a torn first line is reported after it.
             append_recovered_records(&log.recorder().journal, log.recovered())?;

@@ -256,7 +256,7 @@ fn unreadable_kind(error: &io::Error) -> CorruptionKind {
 // Where a record is in its log, so that it can be read again.
 
 /// Where a line is in the file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LineExtent {
     /// Byte offset of its beginning.
     pub(crate) offset: u64,

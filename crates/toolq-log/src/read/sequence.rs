@@ -33,28 +33,19 @@ pub struct SequenceChecker {
 /// The call that an agent works on, if one does, and the number of the turn.
 type LoggedTurn = (Option<Uuid>, usize);
 
-/// Why a record isn't accepted.
-enum SequenceError {
-    /// It can't follow the previous ones.
-    Violation(&'static str),
-    /// Its metadata can't be read.
-    Unreadable(Corruption),
-}
-
-impl From<&'static str> for SequenceError {
-    fn from(why: &'static str) -> Self {
-        Self::Violation(why)
+fn require(is_met: bool, record: &Record, why: &'static str) -> Result<(), Corruption> {
+    if is_met {
+        return Ok(());
     }
+    Err(violation(record, why))
 }
 
-impl From<Corruption> for SequenceError {
-    fn from(corruption: Corruption) -> Self {
-        Self::Unreadable(corruption)
+fn violation(record: &Record, why: &'static str) -> Corruption {
+    Corruption {
+        line: record.line,
+        offset: record.offset,
+        kind: CorruptionKind::SequenceViolation(why),
     }
-}
-
-fn require(is_met: bool, why: &'static str) -> Result<(), SequenceError> {
-    if is_met { Ok(()) } else { Err(why.into()) }
 }
 
 impl SequenceChecker {
@@ -63,17 +54,6 @@ impl SequenceChecker {
     /// # Errors
     /// The record can't follow the previous ones: its writer broke a promise, or wasn't toolq.
     pub fn check_record(&mut self, record: &Record) -> Result<(), Corruption> {
-        self.check_sequence(record).map_err(|error| match error {
-            SequenceError::Violation(why) => Corruption {
-                line: record.line,
-                offset: record.offset,
-                kind: CorruptionKind::SequenceViolation(why),
-            },
-            SequenceError::Unreadable(corruption) => corruption,
-        })
-    }
-
-    fn check_sequence(&mut self, record: &Record) -> Result<(), SequenceError> {
         let session = self.open_session;
         match &record.kind {
             RecordKind::Session => {
@@ -82,7 +62,7 @@ impl SequenceChecker {
             }
             RecordKind::Recovered => Ok(()),
             RecordKind::Resolve => self.check_call_record(record),
-            _ if session.is_none() => Err("it follows the end of its session".into()),
+            _ if session.is_none() => Err(violation(record, "it follows the end of its session")),
             RecordKind::SessionEnd => self.check_session_end(record),
             RecordKind::ToolsChange => require_in_session(record, session),
             RecordKind::DescribeStart | RecordKind::ListStart | RecordKind::ServerStart => {
@@ -91,15 +71,15 @@ impl SequenceChecker {
             }
             RecordKind::DescribeEnd => {
                 let is_open = self.end_start(record, &RecordKind::DescribeStart);
-                require(is_open, "it has no open describe_start")
+                require(is_open, record, "it has no open describe_start")
             }
             RecordKind::ListEnd => {
                 let is_open = self.end_start(record, &RecordKind::ListStart);
-                require(is_open, "it has no open list_start")
+                require(is_open, record, "it has no open list_start")
             }
             RecordKind::ServerEnd => {
                 let is_open = self.end_start(record, &RecordKind::ServerStart);
-                require(is_open, "it has no open server_start")
+                require(is_open, record, "it has no open server_start")
             }
             RecordKind::Turn => self.check_turn(record),
             RecordKind::ToolCall => self.check_call(record),
@@ -117,12 +97,16 @@ impl SequenceChecker {
 
     /// Checks that no program of a `describe` outlives the session. A server may, for a moment, and asking it for its tools
     /// has no effect, so neither needs an end.
-    fn check_session_end(&mut self, record: &Record) -> Result<(), SequenceError> {
+    fn check_session_end(&mut self, record: &Record) -> Result<(), Corruption> {
         let ends_open_session = record.parent == self.open_session.take();
-        require(ends_open_session, "it ends a session that isn't open")?;
+        require(
+            ends_open_session,
+            record,
+            "it ends a session that isn't open",
+        )?;
         let mut open = self.open_starts.values();
         let has_ended = open.all(|kind| *kind != RecordKind::DescribeStart);
-        require(has_ended, "a describe_start has no describe_end")
+        require(has_ended, record, "a describe_start has no describe_end")
     }
 
     /// Removes the start of this type that a record is the end of. Returns whether it was open.
@@ -133,18 +117,19 @@ impl SequenceChecker {
         start.as_ref() == Some(kind)
     }
 
-    fn check_turn(&mut self, record: &Record) -> Result<(), SequenceError> {
+    fn check_turn(&mut self, record: &Record) -> Result<(), Corruption> {
         let turn: TurnRecord = record.parse_metadata()?;
         let agent = record.parent.filter(|_| turn.agent.is_some());
         self.turns.insert(record.id, (agent, turn.turn));
         require(
             record.parent == self.open_session || self.parent_call(record).is_some(),
+            record,
             "it belongs neither to the open session nor to an agent's call",
         )
     }
 
     /// Checks that a call has its turn.
-    fn check_call(&mut self, record: &Record) -> Result<(), SequenceError> {
+    fn check_call(&mut self, record: &Record) -> Result<(), Corruption> {
         let turn = record
             .parent
             .and_then(|turn| self.turns.get(&turn).copied());
@@ -152,22 +137,22 @@ impl SequenceChecker {
         self.calls.insert(record.id, CallLog::default());
         match turn {
             Some((None, turn)) if record.parse_metadata::<CallRecord<'_>>()?.turn != turn => {
-                return Err("its turn has another number".into());
+                return Err(violation(record, "its turn has another number"));
             }
             Some(turn) if turn.0.is_some() => drop(self.agent_turns.insert(record.id, turn)),
             _ => {}
         }
-        require(found, "its turn isn't in the log")
+        require(found, record, "its turn isn't in the log")
     }
 
     /// Checks that a model responds only once in each turn of its agent.
-    fn check_model_response(&mut self, record: &Record) -> Result<(), SequenceError> {
+    fn check_model_response(&mut self, record: &Record) -> Result<(), Corruption> {
         let Some(agent) = self.parent_call(record) else {
-            return Err("its call isn't in the log".into());
+            return Err(violation(record, "its call isn't in the log"));
         };
         let turn = record.parse_metadata::<ModelResponseRecord<'_>>()?.turn;
         let is_first = self.answered_turns.entry(agent).or_default().insert(turn);
-        require(is_first, "its turn already has a model response")
+        require(is_first, record, "its turn already has a model response")
     }
 
     /// Returns the parent of the record if it is a call.
@@ -189,29 +174,35 @@ impl SequenceChecker {
     }
 
     /// Checks a record that belongs to a call.
-    fn check_call_record(&mut self, record: &Record) -> Result<(), SequenceError> {
+    fn check_call_record(&mut self, record: &Record) -> Result<(), Corruption> {
         let Some(call) = self.parent_call(record) else {
             let is_unknown = matches!(record.kind, RecordKind::Other(_));
-            return require(is_unknown, "its call isn't in the log");
+            return require(is_unknown, record, "its call isn't in the log");
         };
         let Some(event) = CallEvent::from_record(record)? else {
             return Ok(());
         };
         require(
             !self.starts_without_response(call, &event),
+            record,
             "a `write` call starts before its model response is in the log",
         )?;
         if matches!(&event, CallEvent::Started(start) if start.agent.is_some()) {
             // The agent begins anew.
             self.answered_turns.remove(&call);
         }
-        Ok(self.calls.entry(call).or_default().apply(&event)?)
+        let applied = self.calls.entry(call).or_default().apply(&event);
+        applied.map_err(|why| violation(record, why))
     }
 }
 
-fn require_in_session(record: &Record, session: Option<Uuid>) -> Result<(), SequenceError> {
+fn require_in_session(record: &Record, session: Option<Uuid>) -> Result<(), Corruption> {
     let is_in_session = record.parent == session;
-    require(is_in_session, "it doesn't belong to the open session")
+    require(
+        is_in_session,
+        record,
+        "it doesn't belong to the open session",
+    )
 }
 
 // Verifies a log that is used as an input. Its records decide what runs, so all of them must be intact.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::memory::{EntryName, Settlement};
 use crate::records::call_end::ProcessExit;
 use crate::records::record::recorded_text;
-use crate::records::to_millis;
 use redact::Mask;
+use toolq_core::text::to_millis;
 use toolq_core::types::{Approval, ApprovalDecision, CallRef, Outcome, ProbeFinding, Status};
 
 /// Metadata of an `approval`: what was said about a call that starts only after a yes.

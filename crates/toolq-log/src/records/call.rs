@@ -11,8 +11,8 @@ use crate::memory::Identity;
 use crate::records::blob::RecordContent;
 use crate::records::call_end::{ProcessExit, http_status, is_truncated};
 use crate::records::record::recorded_text;
-use crate::records::to_millis;
 use redact::Mask;
+use toolq_core::text::to_millis;
 use toolq_core::types::{
     AcceptedCall, Call, CallClaim, CallRef, CheckedCall, ContextDigest, Effect, Invocation,
     MaskedJson, Outcome, RunsAgain, Status, Verdict,
@@ -47,7 +47,6 @@ pub struct CallRecord<'a> {
     /// Whether it may run concurrently with others.
     pub concurrency_safe: Option<bool>,
     /// What decided whether the call is concurrency-safe.
-    #[serde(borrow)]
     pub reason: Option<Cow<'a, str>>,
     /// The key by which a later run finds the call, if it has an id or values that last.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]

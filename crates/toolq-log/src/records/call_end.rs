@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::agent::AgentUsageRecord;
 use crate::records::record::{MAX_TEXT_BYTES, RecordKind, recorded_text};
-use crate::records::to_millis;
 use redact::Mask;
+use toolq_core::text::to_millis;
 use toolq_core::types::{
     AgentFailure, AgentUsage, CallAnswer, CallEnding, CallRef, CutOutput, Outcome, Reach, Status,
 };

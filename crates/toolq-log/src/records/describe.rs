@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::call_end::ProcessExit;
 use crate::records::record::recorded_text;
-use crate::records::to_millis;
 use redact::Mask;
+use toolq_core::text::to_millis;
 use toolq_core::types::{DescribeResult, Outcome, Status};
 
 /// Metadata of a `describe_start`; a `describe_end` also has how the program ended.

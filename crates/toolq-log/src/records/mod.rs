@@ -14,8 +14,6 @@ mod server;
 mod session;
 mod tool_meaning;
 
-use std::time::Duration;
-
 pub use agent::{AgentUsageRecord, ModelResponseRecord};
 pub use approval::{ApprovalRecord, ProbeRecord, ResolveRecord};
 pub(crate) use blob::{
@@ -33,12 +31,6 @@ pub(crate) use record::{NewRecord, parse_next_record, recorded_text, sha256_hex}
 pub use schema::log_schema;
 pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{
-    RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord, ToolsChangeRecord,
-    ToolsFileRef, TurnRecord,
+    RecoveredRecord, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
 };
 pub use tool_meaning::definition_digests;
-
-/// Converts a duration to whole milliseconds.
-fn to_millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}

@@ -16,9 +16,9 @@ use uuid::Uuid;
 use crate::FORMAT_VERSION;
 use crate::read::{Corruption, CorruptionKind};
 use crate::records::blob::RecordContent;
-use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::json::to_json_line;
+use toolq_core::text::to_millis;
 use toolq_core::types::UnlockedServer;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
@@ -46,7 +46,6 @@ pub struct Record<'l> {
     #[serde(rename = "type")]
     pub kind: RecordKind,
     /// `null` if its type has no content.
-    #[serde(borrow)]
     pub content: RecordContent<'l>,
     /// JSON whose form depends on the type.
     #[serde(rename = "metadata", borrow, deserialize_with = "borrow_json")]

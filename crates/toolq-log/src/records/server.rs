@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::call_end::ProcessExit;
 use crate::records::record::recorded_text;
-use crate::records::to_millis;
 use redact::Mask;
+use toolq_core::text::to_millis;
 use toolq_core::types::{ServerEnd, ServerStart};
 
 /// Metadata of a `server_start`: a server is ready for calls, or has ended before it was.

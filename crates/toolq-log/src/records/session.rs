@@ -51,23 +51,34 @@ pub struct ToolsFileRef {
 }
 
 impl SessionRecord {
-    pub(crate) fn new(header: &SessionHeader, mask: &Mask) -> Self {
+    /// The record of a session of this process in the current directory, without a plan.
+    pub fn new(tools_path: &Path, tools: &ToolsConfig, jobs: NonZeroUsize) -> Self {
         let (major, minor) = FORMAT_VERSION;
         let process = ProcessIdentity::current();
+        // Without a current directory, commands with a relative path can't run; the session itself can.
+        let current_dir = std::env::current_dir().unwrap_or_default();
         Self {
             toolq: env!("CARGO_PKG_VERSION").into(),
             format: FormatVersion { major, minor },
             tools: ToolsFileRef {
-                path: mask.apply(&header.tools_path).into_owned(),
-                sha256: header.tools_sha256.clone(),
+                path: tools_path.display().to_string(),
+                sha256: tools.digest.clone(),
             },
-            plan: header.plan.clone(),
-            cwd: mask.apply(&header.cwd).into_owned(),
-            root: Some(mask.apply(&header.root).into_owned()),
-            jobs: header.jobs.get(),
+            plan: None,
+            cwd: current_dir.display().to_string(),
+            root: Some(tools.root.display().to_string()),
+            jobs: jobs.get(),
             pid: process.pid,
             pid_started: process.start_ticks,
             boot_id: process.boot_id,
+        }
+    }
+
+    /// Masks the secrets in its paths.
+    pub(crate) fn mask(&mut self, mask: &Mask) {
+        let paths = [&mut self.tools.path, &mut self.cwd];
+        for path in paths.into_iter().chain(&mut self.root) {
+            *path = mask.apply(path).into_owned();
         }
     }
 
@@ -177,41 +188,6 @@ impl SessionEndRecord {
                 self.results += 1;
                 self.errors += usize::from(is_error);
             }
-        }
-    }
-}
-
-// What a session runs with, as its first record says.
-
-/// What a session runs with.
-#[derive(Debug, Clone)]
-pub struct SessionHeader {
-    /// Path of the tools file.
-    pub tools_path: String,
-    /// SHA-256 of the tools file, in hexadecimal.
-    pub tools_sha256: String,
-    /// The id of the plan that the session applies.
-    pub plan: Option<String>,
-    /// The current directory.
-    pub cwd: String,
-    /// The directory in which commands run.
-    pub root: String,
-    /// How many calls may run at the same time.
-    pub jobs: NonZeroUsize,
-}
-
-impl SessionHeader {
-    /// The header of a session in the current directory, without a plan.
-    pub fn new(tools_path: &Path, tools: &ToolsConfig, jobs: NonZeroUsize) -> Self {
-        // Without a current directory, commands with a relative path can't run; the session itself can.
-        let current_dir = std::env::current_dir().unwrap_or_default();
-        Self {
-            tools_path: tools_path.display().to_string(),
-            tools_sha256: tools.digest.clone(),
-            plan: None,
-            cwd: current_dir.display().to_string(),
-            root: tools.root.display().to_string(),
-            jobs,
         }
     }
 }

@@ -36,7 +36,7 @@ fn begin_on_disk(disk: &FaultyDisk) -> Result<SessionLog, EmitError> {
     let memory = (RememberedIn::log(&path), MemoryUse::default());
     let log = SessionLog::begin(
         journal,
-        &session_header(),
+        session_record(),
         memory,
         Arc::default(),
         index,

@@ -25,6 +25,7 @@ use crate::records::record;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
+use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{
     CallKind, CallOutput, CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome,
     ResultContent, TurnOrigin, Verdict,
@@ -43,15 +44,15 @@ fn fixed_clock() -> Clock {
     Clock::new(|| 1_763_755_200_000)
 }
 
-fn session_header() -> SessionHeader {
-    SessionHeader {
-        tools_path: "/work/tools.yaml".to_owned(),
-        tools_sha256: "ab".repeat(32),
-        plan: None,
-        cwd: "/work".to_owned(),
-        root: "/work".to_owned(),
-        jobs: std::num::NonZeroUsize::MIN,
-    }
+fn session_record() -> SessionRecord {
+    let (path, dir) = (Path::new("/work/tools.yaml"), Path::new("/work"));
+    let tools = parse_tools_file("version: 1\ntools: {}\n", dir, dir)
+        .tools
+        .unwrap();
+    let mut session = SessionRecord::new(path, &tools, std::num::NonZeroUsize::MIN);
+    session.tools.sha256 = "ab".repeat(32);
+    "/work".clone_into(&mut session.cwd);
+    session
 }
 
 fn begin_session(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
@@ -60,7 +61,7 @@ fn begin_session(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
 
 fn begin_at(path: &Path, mask: Mask, clock: Clock) -> Result<SessionLog, LogError> {
     let memory = (RememberedIn::log(path), MemoryUse::default());
-    LockedLog::open(path)?.begin_session(&session_header(), memory, Arc::new(mask), clock)
+    LockedLog::open(path)?.begin_session(session_record(), memory, Arc::new(mask), clock)
 }
 
 /// Writes a log of one finished session and returns its lines.

@@ -1,10 +1,9 @@
 //! A log is read exactly as it was written, or not at all.
 
 use crate::read::CorruptionKind;
-use crate::records::record;
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, SessionEndRecord, SessionRecord, StartRecord,
-    TurnRecord,
+    TurnRecord, record,
 };
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;

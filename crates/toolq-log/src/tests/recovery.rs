@@ -1,8 +1,7 @@
 //! A log with a torn end continues after its last whole record, and nothing is lost.
 
 use crate::open::LockedLog;
-use crate::records::RecoveredRecord;
-use crate::records::record;
+use crate::records::{RecoveredRecord, record};
 use crate::tests::reading::{count_line_breaks, read_records, write_sample_log};
 
 use super::*;

@@ -3,16 +3,16 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
-use crate::records::blob_dir_for;
-use crate::records::{NewRecord, RecordKind, StoredBlob, record};
+use crate::records::{NewRecord, RecordKind, StoredBlob, blob_dir_for, record};
 use crate::write::keeper::{Job, Keeper};
 use crate::write::log_file::{LogFile, Storage, store_blob};
 use toolq_core::os::Clock;
@@ -104,7 +104,7 @@ impl Journal {
 
     /// Returns how many records the file has, with those that aren't written yet.
     pub(crate) fn record_count(&self) -> u64 {
-        self.shared.lines().seq
+        self.shared.lines.lock().seq
     }
 
     /// Returns the directory for content that is too large for a record.
@@ -146,7 +146,7 @@ impl Journal {
             content,
             metadata,
         };
-        if !detour && let Some(offset) = self.shared.lines().append(&mut record, false)? {
+        if !detour && let Some(offset) = self.shared.lines.lock().append(&mut record, false)? {
             return Ok((id, Place::At(offset)));
         }
         self.send(Job::Append(Box::new(record.detach()?)));
@@ -164,7 +164,7 @@ impl Journal {
 
     /// Writes the appended records.
     pub(crate) fn write(&self) -> io::Result<()> {
-        self.shared.lines().write_pending()
+        self.shared.lines.lock().write_pending()
     }
 
     /// Hands a job to the keeper.
@@ -186,7 +186,7 @@ impl Journal {
     /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
     /// afterwards it is too late to find out that the record is in a file that is gone.
     pub(crate) fn check_file(&self) -> io::Result<()> {
-        self.shared.lines().file.check_unchanged()
+        self.shared.lines.lock().file.check_unchanged()
     }
 
     /// Runs `write` unless an earlier write failed. Nothing is attempted after the first failure.
@@ -212,17 +212,13 @@ impl Drop for Journal {
 }
 
 impl SharedJournal {
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the size of the whole records in bytes.
     pub(crate) fn whole_bytes(&self) -> u64 {
-        self.lines().file.whole_bytes
+        self.lines.lock().file.whole_bytes
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -240,16 +236,16 @@ impl SharedJournal {
 
     /// Appends a record and writes it. Returns its offset.
     pub(crate) fn append_detached(&self, mut record: DetachedRecord) -> io::Result<u64> {
-        let appended = self.lines().append(&mut record, false)?;
+        let appended = self.lines.lock().append(&mut record, false)?;
         let offset = if let Some(offset) = appended {
             offset
         } else {
             let content = to_raw_value(&self.store_blob(&record.content)?)?;
             let mut reference = DetachedRecord { content, ..record };
-            let offset = self.lines().append(&mut reference, true)?;
+            let offset = self.lines.lock().append(&mut reference, true)?;
             offset.ok_or_else(|| io::Error::other("the metadata of a record is too large"))?
         };
-        self.lines().write_pending()?;
+        self.lines.lock().write_pending()?;
         Ok(offset)
     }
 

@@ -5,7 +5,9 @@ use std::io::{self, Write as _};
 use std::mem;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::records::StoredBlob;
 use toolq_core::os::{create_private_dir, failpoint, failpoint_midway, sync_parent};
@@ -205,26 +207,20 @@ impl ReplicatedFile {
             }),
         }
     }
-
-    fn unreplicated(&self) -> MutexGuard<'_, Unreplicated> {
-        self.unreplicated
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Storage for ReplicatedFile {
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let mut unreplicated = self.unreplicated();
+        let mut unreplicated = self.unreplicated.lock();
         let written = self.file.write(bytes)?;
         unreplicated.bytes.extend_from_slice(&bytes[..written]);
         Ok(written)
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut replica = self.replica.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replica = self.replica.lock();
         let bytes = {
-            let mut unreplicated = self.unreplicated();
+            let mut unreplicated = self.unreplicated.lock();
             unreplicated.offset += unreplicated.bytes.len() as u64;
             mem::take(&mut unreplicated.bytes)
         };
@@ -235,7 +231,7 @@ impl Storage for ReplicatedFile {
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
-        let mut unreplicated = self.unreplicated();
+        let mut unreplicated = self.unreplicated.lock();
         let kept = len.saturating_sub(unreplicated.offset);
         unreplicated
             .bytes
@@ -323,10 +319,10 @@ mod replicated_file_tests {
 
     impl LogReplica for MemoryReplica {
         fn store(&mut self, lines: &[u8]) -> io::Result<()> {
-            if *self.is_broken.lock().unwrap() {
+            if *self.is_broken.lock() {
                 return Err(io::Error::other("broken"));
             }
-            self.stored.lock().unwrap().extend_from_slice(lines);
+            self.stored.lock().extend_from_slice(lines);
             Ok(())
         }
     }
@@ -340,7 +336,7 @@ mod replicated_file_tests {
         let replica = MemoryReplica::default();
         let disk = DiskFile::new(file, &path);
         let log = ReplicatedFile::new(disk, Box::new(replica.clone()), 0);
-        let stored = || replica.stored.lock().unwrap().clone();
+        let stored = || replica.stored.lock().clone();
         log.write(b"one\n").unwrap();
         log.write(b"two\n").unwrap();
         assert!(stored().is_empty());
@@ -353,7 +349,7 @@ mod replicated_file_tests {
         log.sync().unwrap();
         assert_eq!(stored(), b"one\ntwo\nthree\n");
         assert_eq!(fs::read(&path).unwrap(), stored());
-        *replica.is_broken.lock().unwrap() = true;
+        *replica.is_broken.lock() = true;
         log.write(b"four\n").unwrap();
         assert!(log.sync().is_err());
     }

@@ -4,15 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::memory::{Identity, LogIndex, MemoryStore, MemoryUse, RememberedIn};
-use crate::records::{
-    FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord,
-};
+use crate::records::{FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionRecord};
 use crate::write::journal::{Journal, Place};
 use redact::Mask;
 use toolq_core::types::{CallKey, CallRef, EmitError, TurnOrigin};
@@ -92,18 +91,18 @@ impl SessionLog {
     /// Writes the `session` record. `recovered` are the torn ends that were set aside before, `lock` holds the lock of the log.
     pub(crate) fn begin(
         journal: Journal,
-        header: &SessionHeader,
+        mut session: SessionRecord,
         memory: (RememberedIn, MemoryUse),
         mask: Arc<Mask>,
         index: LogIndex,
         (recovered, lock): (Vec<RecoveredRecord>, Option<OwnedFd>),
     ) -> io::Result<Self> {
         let started_ms = journal.now_ms();
-        let fields = SessionRecord::new(header, &mask);
-        let (session_id, _) = journal.append(RecordKind::Session, None, (&(), &fields), false)?;
+        let root = PathBuf::from(session.root.as_deref().unwrap_or_default());
+        session.mask(&mask);
+        let (session_id, _) = journal.append(RecordKind::Session, None, (&(), &session), false)?;
         journal.write()?;
         let (path, blob_dir) = (journal.path().to_owned(), journal.blob_dir().to_owned());
-        let root = PathBuf::from(&header.root);
         let clock = journal.clock().clone();
         let recorder = Recorder {
             journal,
@@ -128,10 +127,7 @@ impl SessionLog {
     }
 
     pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
-        self.0
-            .recorder
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.recorder.lock()
     }
 
     pub(crate) fn memory(&self) -> &MemoryStore {

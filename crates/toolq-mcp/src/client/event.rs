@@ -21,10 +21,10 @@ impl CallId {
 pub enum SessionEvent {
     /// The handshake is over. Calls may be made.
     Ready(ServerIdentity),
-    /// There will be no calls.
-    HandshakeFailed(HandshakeError),
-    /// The answer to [`list_tools`](super::ClientSession::list_tools).
-    ToolsListed(Result<ToolList, ToolListError>),
+    /// There will be no calls, for this reason.
+    HandshakeFailed(String),
+    /// The answer to [`list_tools`](super::ClientSession::list_tools), or why there is no list.
+    ToolsListed(Result<ToolList, String>),
     /// A call has ended. There's exactly one such event for each call that isn't canceled.
     CallEnded {
         /// Which call.
@@ -76,48 +76,7 @@ pub struct StrayCounts {
     pub requests: u64,
 }
 
-// Why a handshake, a list or a call failed.
-
-/// Client and server could not agree on a version.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum HandshakeError {
-    /// The server refused the handshake.
-    #[error("the server refused the handshake: {0}")]
-    Refused(RpcError),
-    /// The server speaks none of the versions that the client may use.
-    #[error("the server speaks {}, not {wanted}", join_versions(.offered))]
-    NoCommonVersion {
-        /// The versions that the server offers.
-        offered: Vec<String>,
-        /// The version that the client asked for.
-        wanted: ProtocolVersion,
-    },
-    /// The server's answer isn't one.
-    #[error("the server's answer to {method} can't be read: {reason}")]
-    InvalidAnswer {
-        /// The method of the request.
-        method: &'static str,
-        /// What is wrong with the answer.
-        reason: String,
-    },
-}
-
-/// Why a server's list of tools can't be had.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum ToolListError {
-    /// The server refused to list its tools.
-    #[error("the server refused to list its tools: {0}")]
-    Refused(RpcError),
-    /// The answer isn't a list of tools.
-    #[error("the server's list of tools can't be read: {0}")]
-    InvalidAnswer(String),
-    /// The list doesn't end.
-    #[error("the server's list of tools has over {0} pages")]
-    Endless(usize),
-    /// The list is longer than the client reads.
-    #[error("the server's list of tools has more than 64 MiB")]
-    TooLong,
-}
+// Why a call failed.
 
 /// Why a call has no result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -137,12 +96,4 @@ pub enum CallError {
     /// The server answered with a kind of result that the client didn't ask for.
     #[error("the server answered with a result of the kind `{0}`")]
     UnknownResultType(String),
-}
-
-fn join_versions(versions: &[String]) -> String {
-    if versions.is_empty() {
-        "no version".to_owned()
-    } else {
-        versions.join(", ")
-    }
 }

@@ -3,10 +3,12 @@
 //! A modern server answers `server/discover`. Any answer other than a modern error, or no answer for a while, means a
 //! legacy server, which then gets an `initialize` on the same connection.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::client::event::{HandshakeError, ServerIdentity};
+use crate::client::event::ServerIdentity;
 use crate::framing::{EmptyObject, Outbox};
 use crate::message::RpcError;
 use crate::protocol::{
@@ -38,8 +40,8 @@ pub(crate) enum HandshakeStep {
     Waiting,
     /// Both agree.
     Ready(ServerIdentity),
-    /// They don't.
-    Failed(HandshakeError),
+    /// They don't, for this reason.
+    Failed(String),
 }
 
 #[derive(Serialize)]
@@ -158,21 +160,21 @@ impl Handshake {
             Ok(result) => match serde_json::from_str::<DiscoverResult>(result.get()) {
                 Ok(result) => {
                     let server_info = result.meta.and_then(|meta| meta.server_info);
-                    self.choose_version(result.supported_versions, server_info, outbox)
+                    self.choose_version(&result.supported_versions, server_info, outbox)
                 }
                 // Some older servers answer every method that they don't know with an empty result.
                 Err(_) if self.preference == ProtocolPreference::Auto => {
                     self.give_up_probe(outbox);
                     HandshakeStep::Waiting
                 }
-                Err(error) => invalid_answer("server/discover", &error),
+                Err(error) => HandshakeStep::Failed(unreadable("server/discover", &error)),
             },
             Err(error) if error.code == RpcError::UNSUPPORTED_PROTOCOL_VERSION => {
-                self.choose_version(error.supported_versions(), None, outbox)
+                self.choose_version(&error.supported_versions(), None, outbox)
             }
             Err(error) if error.is_modern() || self.preference != ProtocolPreference::Auto => {
                 let error = self.refusal.take().unwrap_or(error);
-                HandshakeStep::Failed(HandshakeError::Refused(error))
+                refused(&error)
             }
             Err(_) => {
                 self.give_up_probe(outbox);
@@ -197,15 +199,13 @@ impl Handshake {
         };
         let result: InitializeResult = match serde_json::from_str(result.get()) {
             Ok(result) => result,
-            Err(error) => return invalid_answer("initialize", &error),
+            Err(error) => return HandshakeStep::Failed(unreadable("initialize", &error)),
         };
         let version = ProtocolVersion::from_date(&result.protocol_version)
             .filter(|version| version.era() == ProtocolEra::Legacy);
         let Some(version) = version else {
-            return HandshakeStep::Failed(HandshakeError::NoCommonVersion {
-                offered: vec![result.protocol_version],
-                wanted: ProtocolVersion::LATEST_LEGACY,
-            });
+            let wanted = ProtocolVersion::LATEST_LEGACY;
+            return no_common_version(&result.protocol_version, wanted);
         };
         outbox.notification("notifications/initialized", None::<EmptyObject>);
         HandshakeStep::Ready(ServerIdentity {
@@ -232,14 +232,14 @@ impl Handshake {
                 self.probe(outbox);
                 HandshakeStep::Waiting
             }
-            None => HandshakeStep::Failed(HandshakeError::Refused(error)),
+            None => refused(&error),
         }
     }
 
     /// Chooses the newest version that both sides know.
     fn choose_version(
         &mut self,
-        offered: Vec<String>,
+        offered: &[String],
         implementation: Option<Implementation>,
         outbox: &mut Outbox,
     ) -> HandshakeStep {
@@ -257,19 +257,23 @@ impl Handshake {
                 self.give_up_probe(outbox);
                 HandshakeStep::Waiting
             }
-            _ => HandshakeStep::Failed(HandshakeError::NoCommonVersion {
-                offered,
-                wanted: ProtocolVersion::LATEST,
-            }),
+            _ if offered.is_empty() => no_common_version("no version", ProtocolVersion::LATEST),
+            _ => no_common_version(&offered.join(", "), ProtocolVersion::LATEST),
         }
     }
 }
 
-fn invalid_answer(method: &'static str, error: &serde_json::Error) -> HandshakeStep {
-    HandshakeStep::Failed(HandshakeError::InvalidAnswer {
-        method,
-        reason: error.to_string(),
-    })
+fn refused(error: &RpcError) -> HandshakeStep {
+    HandshakeStep::Failed(format!("the server refused the handshake: {error}"))
+}
+
+fn no_common_version(offered: &str, wanted: ProtocolVersion) -> HandshakeStep {
+    HandshakeStep::Failed(format!("the server speaks {offered}, not {wanted}"))
+}
+
+/// Says that an answer isn't one.
+pub(crate) fn unreadable(method: &str, reason: &dyn fmt::Display) -> String {
+    format!("the server's answer to {method} can't be read: {reason}")
 }
 
 // `_meta` of the client's requests.

@@ -7,9 +7,6 @@ mod session;
 mod tests;
 mod tool_list;
 
-pub use event::{
-    CallError, CallId, HandshakeError, ServerIdentity, SessionEvent, StrayCounts, ToolList,
-    ToolListError,
-};
+pub use event::{CallError, CallId, ServerIdentity, SessionEvent, StrayCounts, ToolList};
 pub use handshake::CallMeta;
 pub use session::ClientSession;

@@ -1,11 +1,12 @@
 //! Collects the pages of `tools/list`.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::client::event::{ToolList, ToolListError};
+use crate::client::event::ToolList;
 use crate::client::handshake::RequestMeta;
 use crate::tool::Tool;
 
@@ -53,7 +54,6 @@ struct ListToolsResult<'t> {
     /// Some languages write an empty list as `null`.
     #[serde(borrow)]
     tools: Option<Vec<&'t RawValue>>,
-    #[serde(borrow)]
     next_cursor: Option<&'t RawValue>,
 }
 
@@ -62,15 +62,19 @@ struct ToolName {
     name: String,
 }
 
+pub(crate) fn unreadable_list(reason: &dyn fmt::Display) -> String {
+    format!("the server's list of tools can't be read: {reason}")
+}
+
 impl ToolListPages {
     /// Takes a page.
-    pub(crate) fn add(&mut self, page: &RawValue) -> Result<NextPage, ToolListError> {
+    pub(crate) fn add(&mut self, page: &RawValue) -> Result<NextPage, String> {
         self.bytes += page.get().len();
         if self.bytes > MAX_LIST_BYTES {
-            return Err(ToolListError::TooLong);
+            return Err("the server's list of tools has more than 64 MiB".to_owned());
         }
-        let page: ListToolsResult<'_> = serde_json::from_str(page.get())
-            .map_err(|error| ToolListError::InvalidAnswer(error.to_string()))?;
+        let page: ListToolsResult<'_> =
+            serde_json::from_str(page.get()).map_err(|error| unreadable_list(&error))?;
         for definition in page.tools.unwrap_or_default() {
             self.add_tool(definition);
         }
@@ -83,7 +87,9 @@ impl ToolListPages {
                 self.list.problems.push(problem.to_owned());
                 Ok(NextPage::Done(self.take_list()))
             }
-            Ok(Some(_)) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
+            Ok(Some(_)) if self.pages == MAX_PAGES => Err(format!(
+                "the server's list of tools has over {MAX_PAGES} pages"
+            )),
             Ok(Some(cursor)) if self.cursors.insert(cursor.clone()) => Ok(NextPage::Ask(cursor)),
             Ok(next) => {
                 if next.is_some() {

@@ -257,7 +257,7 @@ pub(crate) fn check_call_headers(
         let is_same = if is_integer {
             is_same_number
         } else {
-            is_same_text
+            |value: &str, expected: &str| value == expected
         };
         check_param(headers, header, expected, is_same)?;
     }
@@ -296,10 +296,6 @@ fn single_header(headers: &impl PostHeaders, name: &str) -> Result<Option<String
         Some(text) => Ok(Some(text.into_owned())),
         None => Err(mismatch(&format!("the header {name} has invalid Base64"))),
     }
-}
-
-fn is_same_text(value: &str, expected: &str) -> bool {
-    value == expected
 }
 
 /// Integers may be written differently, such as `42.0`.

@@ -32,6 +32,8 @@ struct Surroundings<'a> {
     root: &'a Path,
     /// With the variables of `env_file`.
     environment: &'a Environment,
+    /// Why addresses can't be reached. Connecting to the others succeeded, or wasn't tried.
+    unreachable: BTreeMap<Address, String>,
 }
 
 /// Looks for everything. Connects to addresses unless `offline`.
@@ -41,11 +43,6 @@ pub(super) fn survey_needs(
     offline: bool,
 ) -> NeedsSurvey {
     let environment = environment.with_env_file(&tools.env_file);
-    let surroundings = Surroundings {
-        dir: &tools.dir,
-        root: &tools.root,
-        environment: &environment,
-    };
     let declared = || tools.tools.iter().map(|tool| &**tool);
     let addresses = declared()
         .filter_map(|tool| tool_address(tool.backing.as_ref()?, &environment))
@@ -55,10 +52,15 @@ pub(super) fn survey_needs(
             };
             url_address(&endpoint.url, &environment)
         }));
-    let book = if offline {
-        AddressBook::default()
-    } else {
-        AddressBook::connect_to_all(addresses)
+    let surroundings = Surroundings {
+        dir: &tools.dir,
+        root: &tools.root,
+        environment: &environment,
+        unreachable: if offline {
+            BTreeMap::new()
+        } else {
+            connect_to_all(addresses)
+        },
     };
     let mask = tools.build_mask(&environment);
     let masked = |missing: Vec<MissingRequirement>| {
@@ -78,21 +80,17 @@ pub(super) fn survey_needs(
     NeedsSurvey {
         machine: masked(find_missing_machine_parts(&surroundings)),
         tools: declared()
-            .map(|tool| report(&tool.name, survey_tool(tool, &surroundings, &book)))
+            .map(|tool| report(&tool.name, survey_tool(tool, &surroundings)))
             .collect(),
         servers: tools
             .servers
             .iter()
-            .map(|server| report(&server.name, survey_server(server, &surroundings, &book)))
+            .map(|server| report(&server.name, survey_server(server, &surroundings)))
             .collect(),
     }
 }
 
-fn survey_tool(
-    tool: &Tool,
-    surroundings: &Surroundings<'_>,
-    book: &AddressBook,
-) -> Vec<MissingRequirement> {
+fn survey_tool(tool: &Tool, surroundings: &Surroundings<'_>) -> Vec<MissingRequirement> {
     let mut missing = Vec::new();
     if let Some(describe) = &tool.describe {
         missing.extend(survey_command(
@@ -112,7 +110,7 @@ fn survey_tool(
             let templates = backing_templates(backing);
             missing.extend(find_missing_variables(&templates, surroundings.environment));
             let address = tool_address(backing, surroundings.environment);
-            missing.extend(address.and_then(|address| book.find_failure(&address)));
+            missing.extend(address.and_then(|address| surroundings.find_failure(&address)));
         }
         None => {}
     }
@@ -122,7 +120,6 @@ fn survey_tool(
 fn survey_server(
     server: &ServerConfig,
     surroundings: &Surroundings<'_>,
-    book: &AddressBook,
 ) -> Vec<MissingRequirement> {
     match &server.transport {
         ServerTransport::Program(program) => {
@@ -131,7 +128,7 @@ fn survey_server(
         ServerTransport::Endpoint(endpoint) => {
             let mut missing = find_missing_variables(&server.templates(), surroundings.environment);
             let address = url_address(&endpoint.url, surroundings.environment);
-            missing.extend(address.and_then(|address| book.find_failure(&address)));
+            missing.extend(address.and_then(|address| surroundings.find_failure(&address)));
             missing
         }
     }
@@ -161,45 +158,39 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A host and its port, as in `example.com:443`.
 type Address = String;
 
-/// What became of connecting to addresses.
-#[derive(Default)]
-struct AddressBook {
-    failures: BTreeMap<Address, String>,
+/// Connects to all addresses at the same time. Returns those that can't be reached, and why.
+fn connect_to_all(addresses: impl Iterator<Item = Address>) -> BTreeMap<Address, String> {
+    let unknown = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
+    let mut failures: BTreeMap<Address, String> = addresses
+        .map(|address| (address, unknown.clone()))
+        .collect();
+    let (sender, replies) = mpsc::channel();
+    for address in failures.keys().cloned() {
+        let sender = sender.clone();
+        let connect = move || {
+            let result = connect(&address).map_err(|error| error.to_string());
+            // After the deadline, the receiver is gone.
+            let _ = sender.send((address, result));
+        };
+        // Without a thread, the address counts as silent.
+        let _ = thread::Builder::new().spawn(connect);
+    }
+    drop(sender);
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
+    let left = || deadline.saturating_duration_since(Instant::now());
+    while let Ok((address, result)) = replies.recv_timeout(left()) {
+        match result {
+            Ok(()) => failures.remove(&address),
+            Err(why) => failures.insert(address, why),
+        };
+    }
+    failures
 }
 
-impl AddressBook {
-    /// Connects to all addresses at the same time.
-    fn connect_to_all(addresses: impl Iterator<Item = Address>) -> Self {
-        let unknown = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
-        let mut failures: BTreeMap<Address, String> = addresses
-            .map(|address| (address, unknown.clone()))
-            .collect();
-        let (sender, replies) = mpsc::channel();
-        for address in failures.keys().cloned() {
-            let sender = sender.clone();
-            let connect = move || {
-                let result = connect(&address).map_err(|error| error.to_string());
-                // After the deadline, the receiver is gone.
-                let _ = sender.send((address, result));
-            };
-            // Without a thread, the address counts as silent.
-            let _ = thread::Builder::new().spawn(connect);
-        }
-        drop(sender);
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
-        let left = || deadline.saturating_duration_since(Instant::now());
-        while let Ok((address, result)) = replies.recv_timeout(left()) {
-            match result {
-                Ok(()) => failures.remove(&address),
-                Err(why) => failures.insert(address, why),
-            };
-        }
-        Self { failures }
-    }
-
+impl Surroundings<'_> {
     /// Returns why an address can't be reached, if that is known.
     fn find_failure(&self, address: &str) -> Option<MissingRequirement> {
-        let why = self.failures.get(address)?;
+        let why = self.unreachable.get(address)?;
         let message = format!("{address} can't be reached: {why}");
         let hint = "start what should listen there, or correct the address";
         let kind = RequirementKind::Address;

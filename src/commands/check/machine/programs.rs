@@ -187,6 +187,7 @@ impl FileLookup<'_> {
             dir,
             root,
             environment,
+            ..
         } = *self.surroundings;
         let sandbox = self.command.sandbox.as_ref()?;
         let path = self.path_variable();

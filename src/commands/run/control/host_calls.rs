@@ -6,8 +6,9 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::commands::run::control::message::{
@@ -89,7 +90,7 @@ impl HostCalls {
                 && name.turn == *turn
                 && name.call.tool_use_id == result.tool_use_id
         };
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let mut pending = table.pending.iter();
         let found = pending.find_map(|(at, call)| is_meant(*at, &call.name).then_some(*at));
         if let Some(PendingHostCall { name, waiting }) =
@@ -114,7 +115,7 @@ impl HostCalls {
 
     /// No more results come. The calls that wait for one end.
     pub(super) fn close(&self) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         table.is_closed = true;
         table.pending.clear();
     }
@@ -124,9 +125,7 @@ impl HostCalls {
             was_sent,
             why: why.to_owned(),
         };
-        let outermost = call.call.ancestors().last();
-        let number = outermost.map_or(call.call.turn, |call| call.turn);
-        let Some(turn) = self.turns.id_of(number) else {
+        let Some(turn) = self.turns.id_of(call.call.outermost().turn) else {
             return lost(false, "its turn has ended");
         };
         let Some(mut awaited) = self.send(call, turn) else {
@@ -142,7 +141,7 @@ impl HostCalls {
 
     /// Sends a call to the host. Returns `None` if it is gone.
     fn send<'a>(&'a self, call: &'a HostCall, turn: LineId) -> Option<AwaitedCall<'a>> {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.is_closed {
             return None;
         }
@@ -168,7 +167,7 @@ impl HostCalls {
 
     /// Abandons a call whose result is no longer awaited, and tells the host to cancel it.
     fn give_up(&self, number: u64) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let Some(call) = table.pending.remove(&number) else {
             return;
         };
@@ -181,10 +180,6 @@ impl HostCalls {
         if table.abandoned.len() > MAX_ABANDONED_CALLS {
             table.abandoned.pop_first();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HostCallTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

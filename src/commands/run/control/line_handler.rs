@@ -26,8 +26,8 @@ use toolq_engine::RunControl;
 
 /// Acts on lines.
 pub(super) struct LineHandler<'a> {
-    turns: Arc<OpenTurns>,
-    host_calls: Arc<HostCalls>,
+    pub(super) turns: Arc<OpenTurns>,
+    pub(super) host_calls: Arc<HostCalls>,
     context: &'a CommandContext,
     tools: ToolsInUse<'a>,
     mask: Arc<Mask>,

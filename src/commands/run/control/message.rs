@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::run::control::tools_loading::ToolsProblem;
 use toolq_core::answer::DeclarationFormat;
+use toolq_core::text::to_millis;
 use toolq_engine::HostCall;
 
 /// The longest id, in bytes.
@@ -285,7 +286,6 @@ pub(super) fn plan_line(id: &LineId, plan: &str) -> String {
 /// # Errors
 /// It can't be written.
 pub(super) fn call_line(id: &LineId, number: u64, call: &HostCall) -> serde_json::Result<String> {
-    let timeout_ms = u64::try_from(call.timeout.as_millis()).unwrap_or(u64::MAX);
     let json = serde_json::to_string(&HostCallJson {
         tool_use_id: &call.call.tool_use_id,
         tool_name: &call.call.tool_name,
@@ -293,7 +293,7 @@ pub(super) fn call_line(id: &LineId, number: u64, call: &HostCall) -> serde_json
         input: call.input.as_raw(),
         attempt: call.attempt,
         idempotency_key: &call.idempotency_key,
-        timeout_ms,
+        timeout_ms: to_millis(call.timeout),
         agent: call.call.parent.as_ref().map(|agent| &*agent.tool_name),
     })?;
     let id = &id.0;

@@ -29,7 +29,6 @@ use crate::session::{CallSource, RunSession};
 use crate::settings::ApprovalSettings;
 use toolq_core::tools_file::HostToolDeclarations;
 use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause, ToolsConfig};
-use toolq_engine::AnswerDelivery;
 
 /// How long the host may take to read the last answers.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
@@ -61,50 +60,41 @@ pub(super) fn run(
     let session = RunSession::begin(context, Arc::new(tools), &settings, CallSource::Host)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
-            describe_tools(session).await;
+            // Calls are checked as soon as they come.
+            session.list_unlocked_servers().await;
+            let tools = Arc::clone(&session.setup.tools);
+            session.describe_all(&tools.tools).await;
             lines.read_in_background().map_err(CommandError::usage)?;
             let tools = ToolsInUse::new(session, host_tools, arguments.input.jobs.is_some());
             let handler = LineHandler::new(arguments, session, tools, (&turns, &host_calls));
-            let host = Host {
-                turns: &turns,
-                calls: &host_calls,
-                ready,
-            };
-            answer_turns(session, handler, lines, host).await
+            answer_turns(session, handler, lines, ready).await
         })
     });
-    let failure = result.as_ref().err().map(|failure| failure.exit);
     let is_incomplete = has_bad_line || matches!(result, Ok(false));
-    let bad_line = is_incomplete.then_some(Exit::Incomplete);
-    let exit = session.finish(failure.into_iter().chain(bad_line));
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    Ok(exit)
+    session.conclude(result.map(drop), is_incomplete.then_some(Exit::Incomplete))
 }
 
-/// The other side of the pipes.
-struct Host<'h> {
-    turns: &'h OpenTurns,
-    calls: &'h HostCalls,
-    /// What tells it that its tools are in force, if it announced some.
-    ready: Option<String>,
-}
-
-/// Returns whether every line was understood.
+/// Returns whether every line was understood. `ready` tells the host that its tools are in force, if it announced some.
 async fn answer_turns(
     session: &mut RunSession<'_>,
     mut handler: LineHandler<'_>,
     mut lines: HostLines,
-    host: Host<'_>,
+    ready: Option<String>,
 ) -> Result<bool, CommandError> {
-    let turns = host.turns;
+    let turns = Arc::clone(&handler.turns);
     let (control, screen) = (session.engine.control(), session.sinks.screen());
     let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
     let (sender, requests) = mpsc::unbounded_channel();
     turns.connect(output.clone(), Arc::clone(&session.setup.mask), sender);
-    if let Some(ready) = host.ready {
+    if let Some(ready) = ready {
         turns.send(ready);
     }
-    let mut delivery = TurnAnswerSender(turns);
+    // The answer of a turn is sent as soon as its last call has ended.
+    let mut delivery = |call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink| {
+        turns.answer(call, answer);
+        // A log error is reported at the end.
+        let _ = sink.emit(&[Event::ResultWritten { call }]);
+    };
     let running = session
         .engine
         .run_concurrent_turns(requests, &mut session.sinks, &mut delivery);
@@ -115,7 +105,7 @@ async fn answer_turns(
         received = handler.receive(&mut lines, &output, &control) => received,
     };
     turns.close();
-    host.calls.close();
+    handler.host_calls.close();
     // Every turn is answered, however long that takes: the host has said all it had to say, and waits.
     running.await;
     let written = timeout(OUTPUT_GRACE, output.wait_until_written()).await;
@@ -124,38 +114,6 @@ async fn answer_turns(
         return Err(CommandError::silent(Exit::Output));
     }
     received.map(|()| !handler.has_bad_line())
-}
-
-/// Sends the answer of a turn as soon as its last call has ended.
-struct TurnAnswerSender<'t>(&'t OpenTurns);
-
-impl AnswerDelivery for TurnAnswerSender<'_> {
-    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        self.0.answer(call, answer);
-        // A log error is reported at the end.
-        let _ = sink.emit(&[Event::ResultWritten { call }]);
-    }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
-}
-
-/// Asks the servers that aren't locked for their tools, and runs the `describe` programs of all tools: calls are checked as soon as
-/// they come.
-async fn describe_tools(session: &mut RunSession<'_>) {
-    let tools = Arc::clone(&session.setup.tools);
-    if !tools.unlocked.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        let mut sink = session.warning_sink();
-        discovery.list_servers(&tools.unlocked, &mut sink).await;
-    }
-    let undescribed = tools.tools.iter().filter(|tool| tool.needs_describe());
-    let undescribed: Vec<_> = undescribed.cloned().collect();
-    if !undescribed.is_empty() {
-        let discovery = session.engine.schema_discovery();
-        discovery
-            .discover(&undescribed, &mut session.warning_sink())
-            .await;
-    }
 }
 
 // What happens before the session begins: the host may announce tools, which the log has to know.

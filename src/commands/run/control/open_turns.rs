@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::commands::run::control::message::{
@@ -55,7 +56,7 @@ impl OpenTurns {
     ) {
         // There is one session.
         let _ = self.connection.set(HostConnection { output, mask });
-        self.lock().requests = Some(requests);
+        self.table.lock().requests = Some(requests);
     }
 
     /// Returns the number of the next turn.
@@ -63,7 +64,7 @@ impl OpenTurns {
     /// # Errors
     /// Why there can't be another one with this id.
     pub(super) fn next_number(&self, id: &LineId) -> Result<usize, String> {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.turns.values().any(|turn| turn.id == *id) {
             return Err("a turn with this `id` hasn't been answered yet".to_owned());
         }
@@ -90,7 +91,7 @@ impl OpenTurns {
             return self.send(answer_line(&id, "[]"));
         }
         let turn = OpenTurn::new(id, form, calls.len());
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         table.turns.insert(number, turn);
         table.request(TurnRequest::Run {
             number,
@@ -102,7 +103,7 @@ impl OpenTurns {
 
     /// Asks the engine to record a result that came too late.
     pub(super) fn record_late(&self, late: LateResult) {
-        self.lock().request(TurnRequest::RecordLate(late));
+        self.table.lock().request(TurnRequest::RecordLate(late));
     }
 
     /// Stops a turn. Its calls are answered all the same.
@@ -110,7 +111,7 @@ impl OpenTurns {
     /// # Errors
     /// No such turn is in flight.
     pub(super) fn cancel(&self, id: &LineId) -> Result<(), String> {
-        let table = self.lock();
+        let table = self.table.lock();
         let number = table.number_of(id)?;
         table.request(TurnRequest::Cancel(number));
         Ok(())
@@ -127,7 +128,7 @@ impl OpenTurns {
         decision: HostDecision,
         reason: Option<String>,
     ) -> Result<(), String> {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let number = table.number_of(id)?;
         let question = table.turns.get_mut(&number).and_then(|turn| {
             turn.question
@@ -157,7 +158,7 @@ impl OpenTurns {
 
     /// Takes no more turns and no more decisions.
     pub(super) fn close(&self) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         table.requests = None;
         for turn in table.turns.values_mut() {
             turn.question = None;
@@ -166,7 +167,7 @@ impl OpenTurns {
 
     /// Adds the answer of a call. Returns whether it was the last one, so that the turn is answered now.
     pub(super) fn answer(&self, call: &CallRef, answer: CallAnswer) -> bool {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let Some(turn) = table.turns.get_mut(&call.turn) else {
             return false;
         };
@@ -191,14 +192,14 @@ impl OpenTurns {
 
     /// Returns the id that the host gave a turn in flight.
     pub(super) fn id_of(&self, number: usize) -> Option<LineId> {
-        let table = self.lock();
+        let table = self.table.lock();
         table.turns.get(&number).map(|turn| turn.id.clone())
     }
 
     /// Runs the turns that come from now on with other definitions.
     pub(super) fn change_tools(&self, change: ToolsChange) {
         let request = TurnRequest::ChangeTools(Box::new(change));
-        self.lock().request(request);
+        self.table.lock().request(request);
     }
 
     /// Sends a line to the host.
@@ -208,14 +209,10 @@ impl OpenTurns {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, TurnTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn ask_host(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let outermost = request.call.ancestors().last();
-        let number = outermost.map_or(request.call.turn, |call| call.turn);
+        let number = request.call.outermost().turn;
         let may_ask = self
+            .table
             .lock()
             .turns
             .get(&number)
@@ -233,7 +230,7 @@ impl OpenTurns {
                 return ApprovalReply::Stopped(format!("the question can't be written: {error}"));
             }
         };
-        let Some((id, asked, decision)) = self.lock().wait_for_decision(number) else {
+        let Some((id, asked, decision)) = self.table.lock().wait_for_decision(number) else {
             return ApprovalReply::Unavailable;
         };
         self.send(approval_line(&id, asked, &question));
@@ -257,7 +254,7 @@ impl OpenTurns {
         requests: mpsc::UnboundedSender<TurnRequest>,
     ) -> Self {
         let turns = Self::default();
-        let mut table = turns.lock();
+        let mut table = turns.table.lock();
         table
             .turns
             .insert(number, OpenTurn::new(id, AnswerForm::Blocks, 1));

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -208,13 +209,13 @@ struct TrackedBody<B> {
 impl IdleConnections {
     /// Tells the connection that was silent for longest to end.
     fn end_oldest(&self) {
-        if let Some((_, end)) = self.lock().ends.pop_first() {
+        if let Some((_, end)) = self.0.lock().ends.pop_first() {
             end.notify_one();
         }
     }
 
     fn enter(&self, end: &Arc<Notify>) -> u64 {
-        let mut queue = self.lock();
+        let mut queue = self.0.lock();
         let place = queue.next_place;
         queue.next_place += 1;
         queue.ends.insert(place, Arc::clone(end));
@@ -222,11 +223,7 @@ impl IdleConnections {
     }
 
     fn leave(&self, place: u64) {
-        self.lock().ends.remove(&place);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, IdleQueue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().ends.remove(&place);
     }
 }
 
@@ -244,7 +241,7 @@ impl ConnectionActivity {
 
     /// A request has come.
     fn begin_request(self: &Arc<Self>) -> OpenRequest {
-        if let Some(place) = self.place().take() {
+        if let Some(place) = self.place.lock().take() {
             self.all.leave(place);
         }
         OpenRequest(Arc::clone(self))
@@ -255,27 +252,23 @@ impl ConnectionActivity {
         loop {
             self.end.notified().await;
             // A request may have come at the last moment.
-            if self.place().is_some() {
+            if self.place.lock().is_some() {
                 return;
             }
         }
-    }
-
-    fn place(&self) -> MutexGuard<'_, Option<u64>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         let activity = &self.0;
-        *activity.place() = Some(activity.all.enter(&activity.end));
+        *activity.place.lock() = Some(activity.all.enter(&activity.end));
     }
 }
 
 impl Drop for ConnectionActivity {
     fn drop(&mut self) {
-        if let Some(place) = self.place().take() {
+        if let Some(place) = self.place.lock().take() {
             self.all.leave(place);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
@@ -13,6 +13,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::commands::serve::http::PATH;
@@ -220,7 +221,7 @@ impl Sessions {
         now: Instant,
         calls: &OpenCalls,
     ) -> bool {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         sessions.retain(|_, session| !session.is_over(now, calls));
         if sessions.len() >= MAX_SESSIONS {
             let unused = sessions
@@ -247,7 +248,7 @@ impl Sessions {
         now: Instant,
         calls: &OpenCalls,
     ) -> Option<Arc<ServedClient>> {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         let session = sessions.get_mut(id)?;
         if session.is_over(now, calls) {
             sessions.remove(id);
@@ -259,11 +260,7 @@ impl Sessions {
 
     /// Ends a session, and returns its client.
     pub(super) fn remove(&self, id: &str) -> Option<Arc<ServedClient>> {
-        Some(self.lock().remove(id)?.client)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Some(self.0.lock().remove(id)?.client)
     }
 }
 

@@ -1,11 +1,9 @@
 //! Hosts, origins and tokens that are let in, and those that are kept out.
 
-use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, Request};
 
 use super::*;
-
-use hyper::Request;
 
 const LOCAL: &str = "192.168.1.5:8080";
 

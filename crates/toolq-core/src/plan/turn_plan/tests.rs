@@ -10,9 +10,8 @@ use super::*;
 
 use crate::json::Input;
 use crate::linear_time::assert_linear_time;
-use crate::plan::json;
-use crate::plan::text;
 use crate::plan::timeline::{PlanDetail, PlanStyle};
+use crate::plan::{json, text};
 use crate::testing::{
     accepted_call, call_with_estimate, rejected_call, sample_tool, sample_tools, with_program,
 };

@@ -29,9 +29,15 @@ pub fn deserialize_node<T: DeserializeOwned>(
     key_hint: KeyHint,
 ) -> (Field<T>, Vec<FileProblem>) {
     let problems = RefCell::new(Vec::new());
-    let field = Field::deserialize(NodeDeserializer::for_root(
-        node, file_name, key_hint, &problems,
-    ));
+    let field = Field::deserialize(NodeDeserializer {
+        node,
+        key: file_name,
+        key_span: node.span,
+        in_list: false,
+        other_keys: [&[], &[]],
+        key_hint,
+        problems: &problems,
+    });
     (field.unwrap_or_default(), problems.into_inner())
 }
 
@@ -60,23 +66,6 @@ pub(crate) struct NodeDeserializer<'de> {
 }
 
 impl<'de> NodeDeserializer<'de> {
-    pub(crate) fn for_root(
-        node: &'de YamlNode,
-        file_name: &'de str,
-        key_hint: KeyHint,
-        problems: &'de RefCell<Vec<FileProblem>>,
-    ) -> Self {
-        Self {
-            node,
-            key: file_name,
-            key_span: node.span,
-            in_list: false,
-            other_keys: [&[], &[]],
-            key_hint,
-            problems,
-        }
-    }
-
     /// Returns the deserializer for an element of this list.
     pub(crate) fn for_element(self, node: &'de YamlNode) -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::text::suggest_name;
 use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::builtins::new_task_tool;
+use crate::tools_file::tables::builtins::{BUILTIN_NAMES, new_task_tool};
 use crate::tools_file::tables::tool::ToolFile;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
@@ -118,7 +118,7 @@ fn check_agent_tool(
         let known = tools.tools.iter().map(|tool| tool.name.as_str());
         let hint = match suggest_name(&tool_name.value, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if is_builtin(&tool_name.value) => {
+            None if BUILTIN_NAMES.contains(&&*tool_name.value) => {
                 format!("add `builtins: [{}]` next to `tools`", tool_name.value)
             }
             None => "an agent can only use tools from this file".to_owned(),
@@ -188,10 +188,6 @@ fn check_delegates(
             ),
         );
     }
-}
-
-fn is_builtin(name: &str) -> bool {
-    crate::tools_file::tables::builtins::BUILTIN_NAMES.contains(&name)
 }
 
 /// Returns whether calls of a tool are concurrency-safe, or `None` if that depends on the call.

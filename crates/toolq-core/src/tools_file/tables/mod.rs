@@ -13,7 +13,6 @@ pub(crate) mod http;
 pub(crate) mod limits;
 pub(crate) mod messages;
 pub(crate) mod request;
-mod retry;
 pub(crate) mod sandbox;
 pub(crate) mod schemas;
 pub(crate) mod server;

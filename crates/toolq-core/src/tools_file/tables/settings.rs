@@ -10,10 +10,9 @@ use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_file::tables::calls::{check_max_parallel, resolve_start_limits};
 use crate::tools_file::tables::limits::{
-    LimitsFile, TimeoutForm, check_max_output, check_resource_limits, check_timeout, layer_limits,
-    layer_timeouts, resolve_timeout,
+    LimitsFile, RetryFile, TimeoutForm, check_max_output, check_resource_limits, check_retry,
+    check_timeout, layer_limits, layer_retries, layer_timeouts, resolve_retry, resolve_timeout,
 };
-use crate::tools_file::tables::retry::{RetryFile, check_retry, layer_retries, resolve_retry};
 use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, layer_sandboxes};
 use crate::tools_file::tables::tool::{RuleFile, ToolFile};
 use crate::tools_file::tables::values::{RateText, SizeText};

@@ -16,8 +16,8 @@ use crate::tools_file::tables::command::{
 };
 use crate::tools_file::tables::env::{resolve_default_env, resolve_pass_env};
 use crate::tools_file::tables::http::{ServersByName, resolve_http, resolve_mcp};
+use crate::tools_file::tables::limits::reject_unsafe_retry;
 use crate::tools_file::tables::messages::resolve_messages;
-use crate::tools_file::tables::retry::reject_unsafe_retry;
 use crate::tools_file::tables::sandbox::{check_sandbox, resolve_sandbox};
 use crate::tools_file::tables::schemas::{
     check_tool_name, check_tool_schema, resolve_input_schema, resolve_output_schema,

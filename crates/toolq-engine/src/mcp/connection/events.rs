@@ -40,7 +40,7 @@ impl ConnectionTask {
                         self.begin_waiting_calls();
                     }
                 }
-                SessionEvent::HandshakeFailed(error) => return Err(error.to_string()),
+                SessionEvent::HandshakeFailed(error) => return Err(error),
                 SessionEvent::ToolsListed(list) => {
                     let list =
                         list.map_err(|error| format!("its tools can't be listed: {error}"))?;

@@ -8,8 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::Waiters;
-use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, lock};
+use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, Waiters};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::{format_count, format_duration};
@@ -210,7 +209,7 @@ impl ConnectionTask {
                     return ConnectionEnd::Failed(why);
                 }
                 () = sleep_until(self.last_use + idle.unwrap_or_default()), if idle.is_some() => {
-                    let mut was_idle = lock(&self.state.was_idle);
+                    let mut was_idle = self.state.was_idle.lock();
                     if requests.is_empty() {
                         *was_idle = true;
                         return ConnectionEnd::Idle;

@@ -6,6 +6,5 @@ mod text;
 mod window;
 
 pub(crate) use saved_file::LeadingFile;
-pub(crate) use text::DocumentCapture;
-pub(crate) use text::{CaptureLimits, TextCapture};
+pub(crate) use text::{CaptureLimits, DocumentCapture, TextCapture};
 pub(crate) use window::TailCapture;

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call_result::{CallToolResult, ResultMembers};
-use crate::client::event::{CallError, HandshakeError, SessionEvent, ToolListError};
-use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID};
+use crate::client::event::{CallError, SessionEvent};
+use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID, unreadable};
 use crate::client::session::{ClientSession, PendingCall, PendingRequest};
-use crate::client::tool_list::{NextPage, ToolListPages};
+use crate::client::tool_list::{NextPage, ToolListPages, unreadable_list};
 use crate::framing::EmptyObject;
 use crate::message::{MessageStart, RequestId, RpcError};
 
@@ -126,7 +126,7 @@ impl ClientSession {
         result: Result<&RawValue, RpcError>,
     ) -> Option<SessionEvent> {
         let next = result
-            .map_err(ToolListError::Refused)
+            .map_err(|error| format!("the server refused to list its tools: {error}"))
             .and_then(|page| pages.add(page));
         let list = match next {
             Ok(NextPage::Ask(cursor)) => {
@@ -275,7 +275,7 @@ impl ClientSession {
                 result: Err(fault.into_call_error()),
             }),
             Some(PendingRequest::ListTools(_)) => {
-                let error = ToolListError::InvalidAnswer(fault.into_reason());
+                let error = unreadable_list(&fault.into_reason());
                 Some(SessionEvent::ToolsListed(Err(error)))
             }
             // A server that answers like this doesn't know `server/discover`.
@@ -287,10 +287,7 @@ impl ClientSession {
                 } else {
                     "initialize"
                 };
-                let error = HandshakeError::InvalidAnswer {
-                    method,
-                    reason: fault.into_reason(),
-                };
+                let error = unreadable(method, &fault.into_reason());
                 Some(SessionEvent::HandshakeFailed(error))
             }
             None => None,
