@@ -107,13 +107,18 @@ fn writes_on_a_tool_depends_on_its_effect() {
     assert_eq!(approve, [json!(false), json!(true)]);
 }
 
-/// A word in quotes is a text, which YAML doesn't say.
+/// A word in quotes is a text, which YAML doesn't say. One that isn't known is answered with all that may stand there.
 #[test]
-fn a_boolean_in_quotes_is_answered_with_what_to_write() {
+fn another_word_is_answered_with_what_to_write() {
     for (value, hint) in [
         ("\"true\"", "write `true` without quotes"),
         ("yes", "YAML 1.2 has no other booleans"),
-        ("always", "known here: `writes`"),
+        ("always", "write `true`"),
+        (
+            "maybe",
+            "must be `true`, `false`, `writes` or `{when: SCHEMA}`",
+        ),
+        ("write", "did you mean `writes`?"),
     ] {
         let tools = TOOLS.replace("approve: writes", &format!("approve: {value}"));
         let output = CliSandbox::new()

@@ -132,6 +132,8 @@ impl<'de> NodeDeserializer<'de> {
         match word.as_str() {
             "true" | "false" => Some(format!("write `{word}` without quotes")),
             word if YAML_1_1_BOOLEANS.contains(&word) => Some(NO_OTHER_BOOLEANS.to_owned()),
+            "always" => Some("write `true`".to_owned()),
+            "never" => Some("write `false`".to_owned()),
             _ => None,
         }
     }
@@ -252,8 +254,10 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
             if hint.is_some() || !variants.contains(&kind) {
                 return Err(self.type_mismatch(&visitor, hint));
             }
+            let expected = (&visitor as &dyn Expected).to_string();
             let variant = MapDeserializer::new(std::iter::once((kind, self)));
-            return visitor.visit_enum(MapAccessDeserializer::new(variant));
+            let read = visitor.visit_enum(MapAccessDeserializer::new(variant));
+            return read.map_err(|error| error.or_expected(expected));
         }
         match &self.node.content {
             YamlContent::Text(word) if variants.contains(&word.as_str()) => {

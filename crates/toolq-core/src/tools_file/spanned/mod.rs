@@ -263,6 +263,22 @@ impl FieldError {
         }
     }
 
+    /// Returns the error with all that is expected, if a word is like none of those that are only a part of it.
+    pub(crate) fn or_expected(self, expected: String) -> Self {
+        match self {
+            Self::UnknownWord { found, known }
+                if suggest_name(&found, known.iter().copied()).is_none() =>
+            {
+                Self::WrongType {
+                    expected,
+                    found: format!("`{found}`"),
+                    hint: None,
+                }
+            }
+            error => error,
+        }
+    }
+
     /// Converts the error into a problem at `span`. `subject` names the key or the list element.
     pub(crate) fn into_problem(self, subject: &str, span: Span) -> FileProblem {
         match self {
