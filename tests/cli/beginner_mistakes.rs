@@ -32,7 +32,7 @@ tools:
     ] {
         let toolq = || CliSandbox::new().tools(&tools(cwd)).file("plain", "");
         let checked = toolq().run(&["check"]).assert_exit(0);
-        let warning = format!("there is no directory `{cwd}` in the root");
+        let warning = format!("there is no directory {cwd} in the root");
         assert!(checked.stderr.contains(&warning), "{}", checked.stderr);
         let ran = toolq()
             .stdin(model_response(&[("look", json!({}))]))
@@ -187,7 +187,7 @@ tools:
         .run(&["check"])
         .assert_exit(0);
     assert!(
-        checked.stderr.contains("write `./flaky.sh`"),
+        checked.stderr.contains("write ./flaky.sh"),
         "{}",
         checked.stderr
     );

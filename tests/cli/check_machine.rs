@@ -1,4 +1,5 @@
-//! `toolq check --machine`: each kind of thing that a tool can need is taken away, and found missing.
+//! `toolq check --machine`: each kind of thing that a tool can need is taken away, and found missing. `toolq check` warns of it
+//! where tools.yaml asks for it.
 
 #[cfg(target_os = "linux")]
 #[path = "check_machine/old_kernel.rs"]
@@ -195,6 +196,13 @@ fn the_root_and_the_directory_of_logs_are_found_missing() {
         "{}",
         ran.stdout
     );
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .run(&["check", "--format", "json"])
+        .assert_exit(0);
+    let warned = warnings_and_places(&ran, tools);
+    assert!(warned[0].0.ends_with("elsewhere isn't a directory"));
+    assert_eq!((warned.len(), &*warned[0].1), (1, "elsewhere"));
     let sandbox = CliSandbox::new()
         .tools(BARE_TOOLS)
         .env("XDG_STATE_HOME", "")
@@ -320,6 +328,100 @@ fn what_a_file_with_errors_needs_is_not_known() {
     let report = ran.assert_exit(1).json();
     assert_eq!(report["errors"], 2, "{report}");
     assert_eq!(report.get("ready"), None, "{report}");
+}
+
+/// Returns the warnings of a check without `--machine`: each message, and the text that it is about.
+fn warnings_and_places(ran: &CliOutput, tools: &str) -> Vec<(String, String)> {
+    let report: Value = serde_json::from_str(&ran.stdout).expect(&ran.stdout);
+    assert_eq!(report.get("machine"), None, "{report}");
+    let lines: Vec<&str> = tools.lines().collect();
+    let problems = report["problems"].as_array().unwrap().iter();
+    let placed = problems.map(|problem| {
+        let number = |key: &str| usize::try_from(problem[key].as_u64().unwrap()).unwrap() - 1;
+        let rest = &lines[number("line")][number("column")..];
+        let end = rest.find([',', ']', '}', ':']).unwrap_or(rest.len());
+        let message = problem["message"].as_str().unwrap().to_owned();
+        (message, rest[..end].to_owned())
+    });
+    placed.collect()
+}
+
+/// What is missing is reported before a model calls the tool. What calls run without isn't.
+#[test]
+fn what_is_missing_is_a_warning_where_the_file_asks_for_it() {
+    let tools = r#"version: 1
+defaults: {cwd: absent}
+tools:
+  a: {input_schema: {type: object}, command: {argv: [no-such-program], cwd: sub}}
+  b: {input_schema: {type: object}, command: {argv: [./plain], cwd: ., env: {X: "${UNSET} ${D:-d}"}, pass_env: [GONE]}}
+  c: {input_schema: {type: object}, command: [./directory]}
+  d: {input_schema: {type: object}, http: {url: "${BASE}:1/", body: ["${UNSET}"]}}
+  e: {input_schema: {type: object}, effect: write, command: {argv: [sh, gone.sh], cwd: .}, probe: [no-probe]}
+  f: {describe: [./shebang], command: [cat], paths: []}
+servers:
+  s: {command: {argv: [./server], env: {X: "${UNSET}${ONLY}"}}}
+"#;
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .file("plain", "no program")
+        .file("directory/keep", "")
+        .program("shebang", "#!/no/interpreter\n")
+        .run(&["check", "--format", "json"]);
+    let mut found = warnings_and_places(&ran, tools);
+    found.retain(|(message, _)| !message.contains("tools.lock"));
+    let dir = ran.dir.path().canonicalize().unwrap().join("");
+    for (message, _) in &mut found {
+        *message = message.replace(dir.to_str().unwrap(), "");
+    }
+    let found: Vec<_> = found.iter().map(|(message, at)| [&**message, at]).collect();
+    let expected = [
+        [
+            "there is no directory absent in the root, where this runs",
+            "absent",
+        ],
+        ["no-such-program isn't in PATH", "no-such-program"],
+        [
+            "there is no directory sub in the root, where this runs",
+            "sub",
+        ],
+        [
+            "the variable UNSET is unset or empty (needed by 2 more)",
+            "command",
+        ],
+        ["./plain can't be executed", "./plain"],
+        ["there is no program ./directory", "./directory"],
+        ["the variable BASE is unset or empty", "http"],
+        ["there is no script gone.sh", "sh"],
+        ["no-probe isn't in PATH", "no-probe"],
+        [
+            "./shebang needs /no/interpreter, which isn't there",
+            "./shebang",
+        ],
+        ["the variable ONLY is unset or empty", "command"],
+        ["there is no program ./server", "./server"],
+    ];
+    assert_eq!(found, expected);
+}
+
+/// One in `defaults` is about many tools. Where a gap is allowed, there is nothing to warn about.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sandbox_that_the_kernel_lacks_is_a_warning_where_it_is_declared() {
+    for (policy, expected) in [("refuse", 1), ("warn", 0)] {
+        let tools = format!(
+            "version: 1\ndefaults: {{sandbox: {{read: [system], missing: {policy}}}}}\ntools:\n  a: {{input_schema: {{type: object}}, command: [cat]}}\n  b: {{input_schema: {{type: object}}, command: [cat]}}\n"
+        );
+        let sandbox = CliSandbox::new().tools(&tools);
+        let mut command = sandbox.command(&["check", "--format", "json"]);
+        old_kernel::take_away_landlock(&mut command);
+        let ran = sandbox.run_command(command).assert_exit(0);
+        let found = warnings_and_places(&ran, &tools);
+        assert_eq!(found.len(), expected, "{found:?}");
+        for (message, place) in found {
+            assert!(message.contains("this system can't confine"), "{message}");
+            assert_eq!(place, "sandbox");
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]

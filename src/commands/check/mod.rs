@@ -8,16 +8,17 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 
 use crate::args::values::CheckFormat;
-use crate::commands::check::machine::{NeedsSurvey, render_text, summarize, survey_needs};
+use crate::commands::check::machine::{
+    NeedsSurvey, find_machine_warnings, render_text, summarize, survey_needs,
+};
 use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{
     CommandError, Exit, PlacedProblem, problems_for_github, problems_json, problems_sarif, stdout,
 };
 use redact::Mask;
-use toolq_core::text::format_count;
+use toolq_core::text::{MAX_NAMED_TOOLS, format_count, list_some};
 use toolq_core::tools_file;
 use toolq_core::types::{Backing, FileProblem, Severity, Span, Tool, ToolsConfig};
-use toolq_engine::find_sandbox_gaps;
 
 #[derive(Debug, Args)]
 pub struct CheckArguments {
@@ -37,9 +38,6 @@ pub struct CheckArguments {
     #[arg(long, requires = "machine")]
     offline: bool,
 }
-
-/// Maximum number of tools that a note names.
-const MAX_NAMED_TOOLS: usize = 4;
 
 /// Prints the problems and a summary.
 ///
@@ -63,7 +61,12 @@ pub fn check_tools_file(
             return Err(error);
         }
     };
-    let mut problems = find_problems(&file, context);
+    let connects = arguments.machine && !arguments.offline;
+    let survey = |tools| survey_needs(tools, &context.environment, connects);
+    // What a file with errors needs isn't known.
+    let needs = file.loaded.tools.as_ref().map(survey);
+    let mut problems = find_problems(&file, needs.as_ref(), context);
+    let needs = needs.filter(|_| arguments.machine);
     let errors = problems
         .iter()
         .filter(|problem| problem.severity == Severity::Error)
@@ -72,9 +75,6 @@ pub fn check_tools_file(
     if context.stderr.quiet && arguments.format == CheckFormat::Text {
         problems.retain(|problem| problem.severity == Severity::Error);
     }
-    // What a file with errors needs isn't known.
-    let tools = file.loaded.tools.as_ref().filter(|_| arguments.machine);
-    let needs = tools.map(|tools| survey_needs(tools, &context.environment, arguments.offline));
     match arguments.format {
         CheckFormat::Text => {
             context.print_problems(&file, &problems);
@@ -106,13 +106,20 @@ pub fn check_tools_file(
 }
 
 /// Returns the errors and warnings in the order of their places.
-fn find_problems(file: &LoadedToolsFile, context: &CommandContext) -> Vec<FileProblem> {
+fn find_problems(
+    file: &LoadedToolsFile,
+    needs: Option<&NeedsSurvey>,
+    context: &CommandContext,
+) -> Vec<FileProblem> {
     let mut problems = file.loaded.problems.clone();
     if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
         let environment = context.environment.with_env_file(&tools.env_file);
         problems.extend(tools_file::find_warnings(tools, tree, &environment));
-        let sandboxes = tools_file::find_sandbox_warnings(tools, tree, find_sandbox_gaps);
-        problems.extend(sandboxes);
+        problems.extend(
+            needs
+                .into_iter()
+                .flat_map(|needs| find_machine_warnings(needs, tree)),
+        );
     }
     problems.sort_by_key(|problem| problem.span);
     problems
@@ -176,23 +183,15 @@ fn print_read_error(
 
 /// Names the tools without a description. Those of servers and those that describe themselves have theirs elsewhere.
 fn undescribed_note(tools: &ToolsConfig) -> Option<String> {
-    let is_undescribed = |tool: &&Tool| {
-        let is_of_server = matches!(tool.backing, Some(Backing::Mcp(_)));
-        tool.description.is_empty() && tool.describe.is_none() && !is_of_server
-    };
-    let undescribed = tools
-        .tools
-        .iter()
-        .map(|tool| &**tool)
-        .filter(is_undescribed);
+    let is_described_elsewhere =
+        |tool: &Tool| tool.describe.is_some() || matches!(tool.backing, Some(Backing::Mcp(_)));
+    let undescribed = (tools.tools.iter())
+        .filter(|tool| tool.description.is_empty() && !is_described_elsewhere(tool));
     let names: Vec<&str> = undescribed.map(|tool| tool.name.as_str()).collect();
-    let shown = names[..names.len().min(MAX_NAMED_TOOLS)].join(", ");
-    let more = match names.len().saturating_sub(MAX_NAMED_TOOLS) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!names.is_empty())
-        .then(|| format!("a model chooses by the `description`, which is missing: {shown}{more}"))
+    (!names.is_empty()).then(|| {
+        let shown = list_some(names.iter(), MAX_NAMED_TOOLS);
+        format!("a model chooses by the `description`, which is missing: {shown}")
+    })
 }
 
 fn summarize_problems(file: &LoadedToolsFile, errors: usize, warnings: usize) -> String {

@@ -12,6 +12,7 @@ use crate::replay::{
     update_recording,
 };
 use crate::session::{DescribeWarningSink, ReportFileError, RunSession};
+use toolq_core::text::list_some;
 use toolq_core::transcript::Recording;
 use toolq_core::types::Dialect;
 
@@ -229,17 +230,12 @@ fn lies_below(path: &Path, root: &Path) -> bool {
 }
 
 fn warn_about_unreadable(unreadable: &[PathBuf], context: &CommandContext) {
-    let Some((first, rest)) = unreadable.split_first() else {
-        return;
-    };
-    let more = match rest.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let first = first.display();
-    context.stderr.print_warning(&format!(
-        "not in the copy, because you can't read it: {first}{more}"
-    ));
+    if !unreadable.is_empty() {
+        let shown = list_some(unreadable.iter().map(|path| path.display()), 1);
+        context.stderr.print_warning(&format!(
+            "not in the copy, because you can't read it: {shown}"
+        ));
+    }
 }
 
 // The errors and warnings of `toolq replay`.

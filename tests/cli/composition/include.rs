@@ -82,7 +82,7 @@ fn problems_are_located_in_the_included_file() {
     assert_says(
         &output,
         0,
-        &["git/tools.yaml:5:", "`git/gone` was not found"],
+        &["git/tools.yaml:5:", "there is no program git/gone"],
     );
     let version = sandbox().file("more.yaml", format!("version: 2\n{MORE}"));
     assert_says(

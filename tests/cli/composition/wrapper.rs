@@ -113,7 +113,7 @@ fn a_wrapper_that_makes_shell_text_is_an_error() {
         &["no program that the wrapper"],
     );
     let output = sandbox(&TOOLS.replace("./wrap", "./gone")).run(&["check"]);
-    assert_says(&output, 0, &["`./gone` was not found"]);
+    assert_says(&output, 0, &["there is no program ./gone"]);
 }
 
 /// What the wrapper makes of an argument counts, too.

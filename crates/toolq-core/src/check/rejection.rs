@@ -5,7 +5,7 @@ mod tests;
 
 use crate::json::InvalidInput;
 use crate::json_schema::SchemaError;
-use crate::text::{MAX_NAME_CHARS, suggest_name, truncate};
+use crate::text::{MAX_NAME_CHARS, list_some, suggest_name, truncate};
 use crate::types::{Call, ProblemDetail, Rejection, RejectionReason, ToolsConfig};
 
 /// Maximum number of tool names that a message lists.
@@ -28,11 +28,9 @@ pub(crate) fn unknown_tool(call: &Call, tools: &ToolsConfig) -> Rejection {
         Some(near) => format!("no tool named `{shown}`; did you mean `{near}`?"),
         None => format!("no tool named `{shown}`"),
     }];
-    let listed = known[..known.len().min(MAX_LISTED_TOOLS)].join(", ");
-    match known.len().saturating_sub(MAX_LISTED_TOOLS) {
-        _ if known.is_empty() => {}
-        0 => lines.push(format!("known: {listed}")),
-        more => lines.push(format!("known: {listed} and {more} more")),
+    if !known.is_empty() {
+        let listed = list_some(known.iter(), MAX_LISTED_TOOLS);
+        lines.push(format!("known: {listed}"));
     }
     for server in tools
         .unlocked

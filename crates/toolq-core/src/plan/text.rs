@@ -16,7 +16,7 @@ use crate::plan::turn_plan::{
     ABANDONED_HEADING, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
     format_estimate_totals,
 };
-use crate::text::{escape, format_count};
+use crate::text::{escape, format_count, list_some};
 use crate::types::{Call, OutcomeKind, ProblemDetail};
 use redact::Mask;
 
@@ -205,7 +205,7 @@ fn write_totals(
         .map(|planned| format!("{} {}", shown(&planned.call.name), shown(&planned.call.id)))
         .collect();
     if !asking.is_empty() {
-        let line = format!("needs approval: {}", list_names(&asking));
+        let line = format!("needs approval: {}", list_some(asking.iter(), MAX_NAMES));
         writeln!(out, "{}", style.yellow(&style.wrap(&line, "")))?;
     }
     Ok(())
@@ -267,24 +267,15 @@ impl TurnPlan<'_> {
         let names = names
             .into_iter()
             .map(|name| escape(&mask.apply(name)).into_owned());
-        let names: Vec<String> = names.collect();
+        let names = list_some(names, MAX_NAMES);
         let calls = format_count(unknown as u64, "call");
-        format!("{totals}; unknown for {calls}: {}", list_names(&names))
+        format!("{totals}; unknown for {calls}: {names}")
     }
 }
 
 impl PlannedCall<'_> {
     fn has_estimate(&self) -> bool {
         self.accepted.tool.estimate.is_some()
-    }
-}
-
-/// Joins names, and says how many are left out.
-fn list_names(names: &[String]) -> String {
-    let listed = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>();
-    match names.len() - listed.len() {
-        0 => listed.join(", "),
-        others => format!("{} and {others} more", listed.join(", ")),
     }
 }
 

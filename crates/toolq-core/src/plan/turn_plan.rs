@@ -15,7 +15,7 @@ use crate::plan::partition::BatchPartition;
 use crate::plan::remembered_call::{RejectedCall, RememberedCall, SkipCause};
 use crate::plan::schedule::{SimulatedCall, SimulatedTurn, TurnEstimate, TurnSimulation};
 use crate::schedule::{CallAccess, Gate, LimitedSubject, OrderCause, applied_limits};
-use crate::text::format_duration;
+use crate::text::{format_duration, list_some};
 use crate::types::{
     AcceptedCall, Approval, ApprovalDecision, Call, CheckedCall, Invocation, OnDoubt, OnFailure,
     Outcome, ToolsConfig, Verdict, safety_text,
@@ -405,19 +405,14 @@ impl<'a> CallWaits<'a> {
     /// call.
     pub(crate) fn describe(&self, position: usize) -> String {
         let all = self.before(position);
-        let parts = all.iter().take(MAX_NAMED_CALLS).map(|before| {
+        if all.is_empty() {
+            return String::new();
+        }
+        let parts = all.iter().map(|before| {
             let cause = self.describe_cause(position, *before);
             format!("call {before}{cause}")
         });
-        let parts: Vec<String> = parts.collect();
-        if parts.is_empty() {
-            return String::new();
-        }
-        let others = match all.len() - parts.len() {
-            0 => String::new(),
-            others => format!(" and {others} more"),
-        };
-        format!("waits for {}{others}", parts.join(", "))
+        format!("waits for {}", list_some(parts, MAX_NAMED_CALLS))
     }
 
     fn describe_cause(&self, position: usize, before: usize) -> String {

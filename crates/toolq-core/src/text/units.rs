@@ -1,5 +1,6 @@
-//! Durations and sizes: parsing and formatting.
+//! Durations, sizes, counts and lists: parsing and formatting.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -128,6 +129,19 @@ pub fn format_duration(duration: Duration) -> String {
 pub fn format_count(count: impl Into<u128>, noun: &str) -> String {
     let count = count.into();
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// How many tools a warning or a note about tools.yaml names.
+pub const MAX_NAMED_TOOLS: usize = 4;
+
+/// Lists the first names, and says how many are left out: `a, b and 3 more`.
+pub fn list_some(names: impl ExactSizeIterator<Item = impl Display>, max: usize) -> String {
+    let omitted = names.len().saturating_sub(max);
+    let shown: Vec<String> = names.take(max).map(|name| name.to_string()).collect();
+    match omitted {
+        0 => shown.join(", "),
+        omitted => format!("{} and {omitted} more", shown.join(", ")),
+    }
 }
 
 /// Formats a size for people: `512 bytes`, `64 KiB`, `1.5 MiB`.

@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use crate::commands::check::machine::Surroundings;
+use crate::commands::check::machine::report::{MissingRequirement, RequirementKind};
 use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
 use toolq_core::types::{CommandBacking, MissingProtection, Sandbox, SandboxEntry, Template};
@@ -30,6 +29,15 @@ impl ProgramRole {
             Self::Describe => "calls of this tool can't be checked and don't run",
             Self::Probe => "an interrupted call stays in doubt",
             Self::Server => "calls of its tools fail",
+        }
+    }
+
+    /// Returns the key that declares the program.
+    pub(super) fn part(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Server => "/command",
+            Self::Describe => "/describe",
+            Self::Probe => "/probe",
         }
     }
 }
@@ -89,7 +97,7 @@ impl FileLookup<'_> {
     /// Checks a program. Only the first one in a command is looked for beside tools.yaml.
     fn check_program(&self, name: &str, is_first: bool) -> Option<MissingRequirement> {
         let dir = if is_first {
-            self.surroundings.dir
+            &self.surroundings.tools.dir
         } else {
             &self.command.cwd
         };
@@ -108,19 +116,17 @@ impl FileLookup<'_> {
     }
 
     fn missing_program(&self, name: &str) -> MissingRequirement {
-        let (message, hint) = if name.contains('/') {
-            (
-                format!("there is no program {name}"),
-                String::from("correct its path"),
-            )
-        } else if self.surroundings.dir.join(name).is_file() {
-            let hint =
-                format!("write ./{name}: without a slash, it isn't looked for beside tools.yaml");
-            (format!("{name} isn't in PATH"), hint)
+        let kind = RequirementKind::Program;
+        if name.contains('/') {
+            let message = format!("there is no program {name}");
+            return self.missing(kind, name, message, "correct its path");
+        }
+        let cure = if self.surroundings.tools.dir.join(name).is_file() {
+            format!("write ./{name}: without a slash, it isn't looked for beside tools.yaml")
         } else {
-            (format!("{name} isn't in PATH"), String::from("install it"))
+            "install it".to_owned()
         };
-        self.missing(RequirementKind::Program, name, message, &hint)
+        self.missing(kind, name, format!("{name} isn't in PATH"), &cure)
     }
 
     /// What is missing until `cure` is done.
@@ -136,7 +142,7 @@ impl FileLookup<'_> {
     }
 
     fn missing_script(&self, name: &str) -> MissingRequirement {
-        let beside = self.surroundings.dir.join(name);
+        let beside = self.surroundings.tools.dir.join(name);
         let hint = if beside.is_file() {
             "it is beside tools.yaml, but commands run in `root`, or in their `cwd`"
         } else {
@@ -183,18 +189,15 @@ impl FileLookup<'_> {
         name: &str,
         found: &Path,
     ) -> Option<MissingRequirement> {
-        let Surroundings {
-            dir,
-            root,
-            environment,
-            ..
-        } = *self.surroundings;
         let sandbox = self.command.sandbox.as_ref()?;
+        let Surroundings {
+            tools, environment, ..
+        } = self.surroundings;
         let path = self.path_variable();
         let wrapper = self.command.wrapper.as_ref();
         let wrapper = wrapper.and_then(|wrapper| wrapper.argv.first());
         let own = wrapper.into_iter().chain([&self.command.program]);
-        let own = own.filter_map(|name| find_program(name, &dir.join(name), path).ok());
+        let own = own.filter_map(|name| find_program(name, &tools.dir.join(name), path).ok());
         let own: Vec<PathBuf> = own.collect();
         let others = path.into_iter().flat_map(std::env::split_paths);
         let others = others.filter(|dir| !name.contains('/') && dir.is_absolute());
@@ -202,7 +205,7 @@ impl FileLookup<'_> {
             .map(|dir| dir.join(name))
             .filter(|file| is_executable(file));
         let mut files = std::iter::once(found.to_owned()).chain(others);
-        if files.any(|file| !hides_file(sandbox, &file, (&own, root), environment)) {
+        if files.any(|file| !hides_file(sandbox, &file, (&own, &tools.root), environment)) {
             return None;
         }
         let file = escape(&found.to_string_lossy()).into_owned();
@@ -244,8 +247,9 @@ pub(super) fn find_missing_places(
 ) -> Vec<MissingRequirement> {
     let mut missing = Vec::new();
     // The root isn't specific to this command.
-    if command.cwd != surroundings.root && !command.cwd.is_dir() {
-        let relative = command.cwd.strip_prefix(surroundings.root);
+    let root = &surroundings.tools.root;
+    if command.cwd != *root && !command.cwd.is_dir() {
+        let relative = command.cwd.strip_prefix(root);
         let shown = relative.unwrap_or(&command.cwd).display().to_string();
         let message = format!("there is no directory {shown} in the root, where this runs");
         let hint = "create it, or correct `cwd`";
@@ -296,7 +300,7 @@ fn find_missing_paths(
                 format!("the variable {name} in the path {shown} is unset or empty"),
                 "set it",
             )),
-            Ok(path) if surroundings.root.join(&path).exists() => None,
+            Ok(path) if surroundings.tools.root.join(&path).exists() => None,
             Ok(_) => {
                 let message = format!("absent, so the sandbox allows nothing there: {shown}");
                 Some(missing(message, "create what is needed before the call").into_optional())
@@ -304,100 +308,6 @@ fn find_missing_paths(
         }
     });
     missing.collect()
-}
-
-// Something that is missing, and who needs it.
-
-/// What kind of thing is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RequirementKind {
-    /// A program that is started.
-    Program,
-    /// A file that an interpreter runs.
-    Script,
-    /// What the first line of a script names.
-    Interpreter,
-    /// An environment variable.
-    Variable,
-    /// A working directory, or the one of session logs.
-    Directory,
-    /// A file or directory in a `sandbox`.
-    Path,
-    /// A feature that only some kernels have.
-    Kernel,
-    /// An address that a server, an agent's API or a request needs.
-    Address,
-}
-
-/// Something that this machine lacks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::commands::check) struct MissingRequirement {
-    pub(super) kind: RequirementKind,
-    /// A program, path, variable or address. Never the value of a variable.
-    pub(super) name: String,
-    /// What is wrong, without a final period.
-    pub(super) message: String,
-    /// What to do about it.
-    pub(super) hint: String,
-    /// Whether calls run without it.
-    pub(super) optional: bool,
-}
-
-impl MissingRequirement {
-    pub(super) fn new(
-        kind: RequirementKind,
-        name: impl Into<String>,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
-        Self {
-            kind,
-            name: name.into(),
-            message: message.into(),
-            hint: hint.into(),
-            optional: false,
-        }
-    }
-
-    /// Calls run without it, too.
-    pub(super) fn into_optional(self) -> Self {
-        Self {
-            optional: true,
-            ..self
-        }
-    }
-}
-
-/// A tool or server, and what it lacks.
-#[derive(Debug, Serialize)]
-pub(in crate::commands::check) struct NeedsReport {
-    pub(super) name: String,
-    pub(super) missing: Vec<MissingRequirement>,
-}
-
-/// What was found on this machine.
-#[derive(Debug)]
-pub(in crate::commands::check) struct NeedsSurvey {
-    /// What every call needs.
-    pub(in crate::commands::check) machine: Vec<MissingRequirement>,
-    pub(in crate::commands::check) tools: Vec<NeedsReport>,
-    pub(in crate::commands::check) servers: Vec<NeedsReport>,
-}
-
-impl NeedsSurvey {
-    /// Returns everything that is missing.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &MissingRequirement> {
-        let named = self.tools.iter().chain(&self.servers);
-        self.machine
-            .iter()
-            .chain(named.flat_map(|report| &report.missing))
-    }
-
-    /// Whether everything that calls can't run without is there.
-    pub(in crate::commands::check) fn has_all(&self) -> bool {
-        self.missing().all(|missing| missing.optional)
-    }
 }
 
 #[cfg(test)]
