@@ -296,9 +296,12 @@ impl Recording {
         let (sender, turns) = mpsc::sync_channel(TURNS_AHEAD);
         thread::scope(|scope| {
             scope.spawn(move || {
-                // It fails when nobody wants more turns.
-                (0..self.len())
-                    .try_for_each(|number| sender.send(self.turn(number, include_answered)))
+                for number in 0..self.len() {
+                    let turn = self.turn(number, include_answered);
+                    if sender.send(turn).is_err() {
+                        break; // Nobody wants more.
+                    }
+                }
             });
             turns.into_iter().try_for_each(|turn| visit(turn?))
         })
