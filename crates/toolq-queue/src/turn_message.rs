@@ -33,6 +33,7 @@ pub(super) struct TurnMessage {
     model: Option<String>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 struct CallMessage {
     position: usize,
@@ -45,10 +46,8 @@ struct CallMessage {
     is_custom: bool,
     name: String,
     /// The input's text, digit by digit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Box<RawValue>>,
     /// Why there is no input.
-    #[serde(skip_serializing_if = "Option::is_none")]
     invalid: Option<String>,
 }
 

@@ -50,16 +50,15 @@ struct PlanJson<'a, B, R> {
 }
 
 /// A call that doesn't run because it is known what became of it.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct RememberedCallJson<'a> {
     #[serde(flatten)]
     call: CallJson<'a>,
     status: Status,
     /// When it ended, or when it was started if it is in doubt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
     /// The log that says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
 }
 
@@ -148,6 +147,7 @@ struct BatchJson<C> {
     calls: C,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct PlannedCallJson<'a> {
     #[serde(flatten)]
@@ -159,11 +159,12 @@ struct PlannedCallJson<'a> {
     set_by_rules: BTreeMap<&'a str, &'a str>,
     timeout_ms: u64,
     /// `None` if the tool has no estimate.
+    #[serialize_always]
     estimate_ms: Option<u64>,
     /// `None` if the tool has no backing.
+    #[serialize_always]
     runs: Option<InvocationJson<'a>>,
     /// The program in the wrapper that hands over to a daemon or another host, whose processes don't end with the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     hands_over_to: Option<&'a str>,
     effect: &'static str,
     /// The input that would run.
@@ -171,28 +172,22 @@ struct PlannedCallJson<'a> {
     /// Whether it needs an approval before it starts.
     approve: bool,
     /// What was said when an earlier run asked for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<&'static str>,
     /// Its status unless its probe or another run says more: an earlier run has started it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     unsettled: Option<Status>,
     /// An earlier run has made it, and it runs again on purpose.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     renewed: bool,
     /// What its program can reach; missing if that isn't confined.
-    #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
     /// What it locks; missing if it has no locks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     locks: Option<LocksJson<'a>>,
     /// The positions of the calls that it waits for; missing if no call of the turn has locks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<&'a [usize]>,
     /// What limits when it starts, beside the calls before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitsJson>,
     /// When the result of an earlier call answers it; missing if it always runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     cache: Option<BTreeMap<&'static str, u64>>,
 }
 
@@ -204,12 +199,11 @@ struct LocksJson<'a> {
 }
 
 /// The limits of a tool or a server.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct LimitsJson {
     of: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_parallel: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<String>,
 }
 

@@ -74,12 +74,12 @@ pub struct Question {
 }
 
 /// What was said about an attempt that was in doubt.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settlement {
     /// Whether the call was done.
     pub done: bool,
     /// The result, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// Whether that is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -87,22 +87,20 @@ pub struct Settlement {
     /// Who said so: `person` or `probe`.
     pub by: String,
     /// The person's reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// When, in milliseconds since 1970.
     pub timestamp: u64,
 }
 
 /// What was said about a question.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
     /// Whether what the question asks about may run.
     pub approved: bool,
     /// The reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// When, in milliseconds since 1970.
     pub timestamp: u64,

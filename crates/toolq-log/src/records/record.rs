@@ -370,22 +370,21 @@ impl<'de> Deserialize<'de> for RecordKind {
 // Metadata of a `list_start` and a `list_end`.
 
 /// Metadata of a `list_start`: a server that tools.lock doesn't have is asked for its tools. A `list_end` also has the answer.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ListRecord<'a> {
     /// The key in tools.yaml.
     #[serde(borrow)]
     pub server: Cow<'a, str>,
     /// How long it took, with the server's start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// How many tools of the server can be called from then on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
     /// The digest of what the server announced.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub sha256: Option<Cow<'a, str>>,
     /// Why none of its tools can be called.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub error: Option<Cow<'a, str>>,
 }
 

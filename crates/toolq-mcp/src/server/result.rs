@@ -53,14 +53,13 @@ pub(crate) struct ListToolsResult<'a> {
 }
 
 /// Result of `tools/call`.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CallToolAnswer<'a> {
     content: &'a [ContentBlock],
-    #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a RawValue>,
     is_error: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<&'static str>,
     #[serde(rename = "_meta", skip_serializing_if = "CallResultMeta::is_empty")]
     meta: CallResultMeta<'a>,
@@ -132,14 +131,13 @@ pub(crate) struct WithdrawnParams {
 }
 
 /// Parameters of `notifications/progress`.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProgressParams<'a> {
     pub(crate) progress_token: &'a RawValue,
     pub(crate) progress: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<&'a str>,
 }
 
