@@ -182,12 +182,14 @@ pub enum MissingProtection {
 /// The sandbox of one call, with its values filled in.
 pub type SandboxInvocation = Sandbox<SandboxPlace>;
 
-/// An entry of `read` or `write`, with its values filled in.
-#[derive(Debug, Clone)]
+/// An entry of `read` or `write`, with its values filled in. Displayed as tools.yaml would have it.
+#[derive(Debug, Clone, derive_more::Display)]
 pub enum SandboxPlace {
     /// The working root.
+    #[display("root")]
     Root,
     /// What programs need to start.
+    #[display("system")]
     System,
     /// A file or directory as declared, relative to the working root.
     Declared(PartialTemplate),
@@ -229,17 +231,6 @@ impl fmt::Display for SandboxEntry {
             Self::Path(template) => {
                 f.write_str(&template.fill(|path| format!("{{{}}}", path.join("."))))
             }
-        }
-    }
-}
-
-/// Formats the entry as tools.yaml would have it.
-impl fmt::Display for SandboxPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => f.write_str("root"),
-            Self::System => f.write_str("system"),
-            Self::Declared(path) | Self::FromInput(path) => path.fmt(f),
         }
     }
 }
@@ -312,12 +303,13 @@ impl HttpBacking {
     }
 }
 
-/// One entry of `hosts`, normalized like a parsed URL: lowercase and punycode.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One entry of `hosts`, normalized like a parsed URL: lowercase and punycode. Displayed as tools.yaml would have it.
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum HostPattern {
     /// Exactly this host.
     Exact(String),
     /// `*.` followed by this suffix: every subdomain of it, but not the suffix itself.
+    #[display("*.{_0}")]
     Subdomains(String),
 }
 
@@ -329,16 +321,6 @@ impl HostPattern {
             Self::Subdomains(suffix) => host
                 .strip_suffix(suffix)
                 .is_some_and(|label| label.len() > 1 && label.ends_with('.')),
-        }
-    }
-}
-
-/// Formats the pattern as it would be written in tools.yaml.
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(host) => f.write_str(host),
-            Self::Subdomains(suffix) => write!(f, "*.{suffix}"),
         }
     }
 }

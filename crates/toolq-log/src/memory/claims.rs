@@ -37,7 +37,8 @@ pub struct ClaimsDir {
 }
 
 /// The name of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, derive_more::Display)]
+#[display("{key}.{instance}~{attempt}")]
 pub struct EntryName {
     /// The key of the call.
     pub key: MemoryKey,
@@ -113,12 +114,6 @@ pub enum Made<T> {
     New,
     /// It was there.
     Existed(T),
-}
-
-impl fmt::Display for EntryName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}~{}", self.key, self.instance, self.attempt)
-    }
 }
 
 impl EntryName {
