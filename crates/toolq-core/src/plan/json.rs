@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZeroUsize;
 
 use serde::Serialize;
 
@@ -11,7 +10,7 @@ use crate::plan::invocation_line::{InvocationJson, SandboxJson};
 use crate::plan::remembered_call::{RejectedCall, RememberedCall};
 use crate::plan::schedule::TurnEstimate;
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
-use crate::schedule::{LimitedSubject, applied_limits};
+use crate::schedule::applied_limits;
 use crate::text::to_millis;
 use crate::types::{
     Call, CallLock, LockMode, MaskedJson, MaskedText, Outcome, ProblemDetail, StartLimits, Status,
@@ -46,7 +45,7 @@ struct PlanJson<'a, B, R> {
     repeats: Vec<IdleCallJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     abandoned: Vec<IdleCallJson<'a>>,
-    estimate: EstimateJson,
+    estimate: TurnEstimate,
 }
 
 /// A call that doesn't run because it is known what became of it.
@@ -119,7 +118,7 @@ fn plan_json<'a>(plan: &'a TurnPlan<'a>, mask: &'a Mask) -> impl Serialize {
             .map(|(call, of)| idle(call, Some(*of)))
             .collect(),
         abandoned: plan.abandoned.iter().map(|call| idle(call, None)).collect(),
-        estimate: EstimateJson::new(&plan.estimate),
+        estimate: plan.estimate,
     }
 }
 
@@ -199,12 +198,11 @@ struct LocksJson<'a> {
 }
 
 /// The limits of a tool or a server.
-#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct LimitsJson {
     of: String,
-    max_parallel: Option<usize>,
-    rate: Option<String>,
+    #[serde(flatten)]
+    limits: StartLimits,
 }
 
 #[derive(Serialize)]
@@ -213,13 +211,6 @@ struct RejectedCallJson<'a> {
     call: CallJson<'a>,
     reason: Status,
     details: Vec<ProblemDetail>,
-}
-
-#[derive(Serialize)]
-struct EstimateJson {
-    serial_ms: u64,
-    planned_ms: u64,
-    unknown: usize,
 }
 
 impl<'a> PlannedCallJson<'a> {
@@ -253,7 +244,10 @@ impl<'a> PlannedCallJson<'a> {
             waits_for: plan.waits.as_ref().map(|waits| waits.before(call.position)),
             limits: applied_limits(accepted, 0)
                 .iter()
-                .map(LimitsJson::new)
+                .map(|(subject, limits)| LimitsJson {
+                    of: subject.to_string(),
+                    limits: *limits,
+                })
                 .collect(),
             cache: accepted
                 .tool
@@ -276,16 +270,6 @@ impl<'a> LocksJson<'a> {
     }
 }
 
-impl LimitsJson {
-    fn new((subject, limits): &(LimitedSubject, StartLimits)) -> Self {
-        Self {
-            of: subject.to_string(),
-            max_parallel: limits.max_parallel.map(NonZeroUsize::get),
-            rate: limits.rate.map(|rate| rate.to_string()),
-        }
-    }
-}
-
 impl<'a> RejectedCallJson<'a> {
     fn new(rejected: &RejectedCall<'a>, mask: &'a Mask) -> Self {
         let details = rejected.details();
@@ -298,16 +282,6 @@ impl<'a> RejectedCallJson<'a> {
             call: CallJson::new(rejected.call, mask),
             reason: rejected.reason(),
             details: details.collect(),
-        }
-    }
-}
-
-impl EstimateJson {
-    fn new(estimate: &TurnEstimate) -> Self {
-        Self {
-            serial_ms: to_millis(estimate.serial),
-            planned_ms: to_millis(estimate.planned),
-            unknown: estimate.unestimated_calls,
         }
     }
 }

@@ -117,10 +117,9 @@ impl StreamVendor {
     VariantArray,
     Display,
     EnumString,
-    SerializeDisplay,
-    DeserializeFromStr,
 )]
 #[strum(serialize_all = "kebab-case")]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 pub enum AnswerForm {
     /// `{"role":"user","content":[{"type":"tool_result",…}]}`
     #[default]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::SerializeDisplay;
 use strum::{EnumString, IntoStaticStr};
 
 use crate::text::format_duration;
@@ -137,7 +138,8 @@ pub struct OncePolicy {
 }
 
 /// The limits of a tool or a server on its calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct StartLimits {
     /// Maximum number of calls that run at once.
     pub max_parallel: Option<NonZeroUsize>,
@@ -146,7 +148,7 @@ pub struct StartLimits {
 }
 
 /// How often calls start: `10/s`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display, SerializeDisplay)]
 #[display("{starts}/{period}")]
 pub struct StartRate {
     /// Starts in each period.

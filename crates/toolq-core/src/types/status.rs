@@ -9,22 +9,14 @@ use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray, VariantN
 
 /// How a call ended, in one word: the word that the session log, the events and the reports use.
 #[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    AsRefStr,
-    Display,
-    EnumString,
-    VariantNames,
-    SerializeDisplay,
-    DeserializeFromStr,
+    Debug, Clone, Default, PartialEq, Eq, Hash, AsRefStr, Display, EnumString, VariantNames,
 )]
 #[strum(serialize_all = "snake_case")]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 #[non_exhaustive]
 pub enum Status {
     /// It succeeded.
+    #[default]
     Ok,
     /// The program exited with an unsuccessful code or a signal, or the response had an error status.
     Failed,

@@ -253,7 +253,7 @@ pub struct ToolCatalog {
     /// The tools as clients of the legacy era may see them.
     legacy_tools: Vec<Tool>,
     /// Where each tool is, by its name.
-    positions: HashMap<String, usize>,
+    pub(crate) positions: HashMap<String, usize>,
     /// What [`param_headers`](Self::param_headers) returns, once it is needed.
     known_param_headers: OnceLock<HashMap<String, ParamHeaders>>,
 }
@@ -271,11 +271,6 @@ impl ToolCatalog {
             tools,
             known_param_headers: OnceLock::new(),
         }
-    }
-
-    /// Returns whether there is a tool of this name.
-    pub(crate) fn has_tool(&self, name: &str) -> bool {
-        self.positions.contains_key(name)
     }
 
     /// Returns the headers that the tools ask for over HTTP, by the names of the tools.
