@@ -15,67 +15,47 @@ use toolq_core::types::{
 };
 
 /// The `state` of a call in an event.
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize)]
 pub(crate) struct EventCallState {
     #[serde(rename = "state")]
     pub(crate) phase: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tip: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) params: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Box<RawValue>>,
 }
 
 /// The members of all events, in output order.
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize)]
 pub(crate) struct EventLine<'a> {
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     pub(crate) timestamp: u64,
     pub(crate) turn: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_use_id: Option<MaskedText<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_name: Option<MaskedText<'a>>,
     /// The agent call that this call belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent_tool_use_id: Option<MaskedText<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_name: Option<MaskedText<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_turns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calls: Option<Vec<BatchCallLine<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<u32>,
     /// Whether a call was approved: `yes` or `no`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decision: Option<&'static str>,
     /// The key that makes a call wait for its turn: `rate` or `max_parallel`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<&'static str>,
     /// Whose limit that is: the name of the tool, `server NAME` or `host NAME`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limited_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) success: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<Status>,
     /// The result is from an earlier run, restored from the session log.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) recalled: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<MaskedText<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<&'a EventCallState>,
 }
 
@@ -181,33 +161,23 @@ impl<'a> EventLine<'a> {
 // The JSON of an event that belongs to no turn: one of an MCP server.
 
 /// A server is ready, or has ended, in output order.
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize)]
 pub(crate) struct ServerLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     timestamp: u64,
     server: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ready_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<u64>,
 }
 

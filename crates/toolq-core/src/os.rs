@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use std::{fmt, io};
 
 use parking_lot::Mutex;
 
@@ -18,7 +18,8 @@ use crate::types::EnvFile;
 // The current time.
 
 /// A source of the current time. Tests pass their own.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Clock({} ms)", self.now_ms())]
 pub struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
 impl Clock {
@@ -39,12 +40,6 @@ impl Clock {
     /// Returns milliseconds since 1970, UTC.
     pub fn now_ms(&self) -> u64 {
         (self.0)()
-    }
-}
-
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Clock({} ms)", self.now_ms())
     }
 }
 

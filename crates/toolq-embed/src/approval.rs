@@ -1,6 +1,5 @@
 //! Approval of calls by a function of the program.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,7 +36,8 @@ pub enum ApprovalAnswer {
 type AnswerFuture = Pin<Box<dyn Future<Output = ApprovalAnswer> + Send>>;
 
 /// The function that decides about approvals, and the secrets that are hidden from it.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ApprovalCallback")]
 pub(crate) struct ApprovalCallback {
     ask: Arc<dyn Fn(ApprovalQuestion) -> AnswerFuture + Send + Sync>,
     mask: Arc<Mask>,
@@ -86,12 +86,6 @@ impl ApprovalCallback {
             reason,
             user: None,
         })
-    }
-}
-
-impl fmt::Debug for ApprovalCallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApprovalCallback").finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The results of a message.
 
-use std::fmt;
 use std::io::Cursor;
 
 use crate::error::Error;
@@ -9,7 +8,8 @@ use toolq_core::transcript::{InputSource, Recording, is_event_stream};
 use toolq_core::types::{CallAnswer, Status};
 
 /// The results of a message, in the dialect of the message: what to append to the conversation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, derive_more::Display)]
+#[display("{json}")]
 #[non_exhaustive]
 pub struct Reply {
     json: String,
@@ -66,12 +66,6 @@ impl Reply {
             self.push_json(&next.json);
         }
         self.results.extend(next.results);
-    }
-}
-
-impl fmt::Display for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.json)
     }
 }
 

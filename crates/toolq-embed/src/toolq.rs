@@ -263,8 +263,9 @@ const TEXT_WIDTH: usize = 100;
 
 /// What would happen to the calls of a message.
 ///
-/// Its [`Display`](fmt::Display) form is the text that `toolq plan` prints.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Its [`Display`](std::fmt::Display) form is the text that `toolq plan` prints.
+#[derive(Debug, Clone, Default, PartialEq, Eq, derive_more::Display)]
+#[display("{}", text.trim_end())]
 #[non_exhaustive]
 pub struct Plan {
     /// One for each message of the input.
@@ -349,12 +350,6 @@ impl PlannedTurn {
             batches: batches.collect(),
             rejected: rejected.collect(),
         }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text.trim_end())
     }
 }
 

@@ -56,7 +56,7 @@ impl BackendRunner {
     /// Runs attempts with new definitions from now on. Attempts that are already running keep theirs.
     pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
         self.agents.change_tools(tools);
-        self.servers.retain_servers(&tools.servers);
+        self.servers.connections.retain(&tools.servers);
     }
 
     /// Returns what happened to servers since the last call.

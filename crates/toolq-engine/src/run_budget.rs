@@ -73,10 +73,9 @@ impl RunBudget {
     pub(crate) fn exhausted_budget(&self, now: Duration) -> Option<BudgetLimit> {
         let is_expired = |time: &Duration| self.remaining_time(*time, now).is_zero();
         let time = self.limits.time.filter(is_expired).map(BudgetLimit::Time);
-        let output = self
-            .limits
-            .output_bytes
-            .filter(|_| self.output_counter.is_exhausted());
+        let counter = &self.output_counter;
+        let is_used_up = |_: &u64| counter.bytes_written.load(Relaxed) >= counter.limit;
+        let output = self.limits.output_bytes.filter(is_used_up);
         time.or(output.map(BudgetLimit::Output))
     }
 
@@ -132,10 +131,6 @@ impl OutputCounter {
         if before < self.limit && before.saturating_add(bytes as u64) >= self.limit {
             self.limit_reached.notify_one();
         }
-    }
-
-    fn is_exhausted(&self) -> bool {
-        self.bytes_written.load(Relaxed) >= self.limit
     }
 }
 

@@ -83,19 +83,17 @@ pub enum ContentBlock {
 }
 
 /// The contents of a resource: either text or a blob.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
     /// The resource's address.
     pub uri: String,
     /// Its media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Its bytes in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
     /// What else it has.
     #[serde(flatten)]

@@ -1,9 +1,8 @@
 //! The revisions of the protocol and their two eras.
 
-use std::fmt;
-
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// How client and server agree on a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,50 +14,41 @@ pub enum ProtocolEra {
 }
 
 /// A revision of the specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr,
+)]
 pub enum ProtocolVersion {
     /// The first one.
+    #[strum(to_string = "2024-11-05")]
     V2024_11_05,
     /// Streamable HTTP, annotations of tools, batches.
+    #[strum(to_string = "2025-03-26")]
     V2025_03_26,
     /// Structured content; no batches.
+    #[strum(to_string = "2025-06-18")]
     V2025_06_18,
     /// Errors of inputs are results.
+    #[strum(to_string = "2025-11-25")]
     V2025_11_25,
     /// No handshake and no sessions.
+    #[strum(to_string = "2026-07-28")]
     V2026_07_28,
 }
 
 impl ProtocolVersion {
-    /// Every known revision, oldest first.
-    pub const ALL: [Self; 5] = [
-        Self::V2024_11_05,
-        Self::V2025_03_26,
-        Self::V2025_06_18,
-        Self::V2025_11_25,
-        Self::V2026_07_28,
-    ];
     /// The newest revision that begins with `initialize`.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
     /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
     /// Returns the revision's date, as messages have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the revision with this date, if it is known.
     pub fn from_date(date: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|version| version.as_str() == date)
+        date.parse().ok()
     }
 
     /// Returns the era of the revision.
@@ -68,12 +58,6 @@ impl ProtocolVersion {
         } else {
             ProtocolEra::Legacy
         }
-    }
-}
-
-impl fmt::Display for ProtocolVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

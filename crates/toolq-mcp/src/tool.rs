@@ -6,80 +6,50 @@ use serde_json::value::RawValue;
 use crate::protocol::or_default;
 
 /// A tool of a server.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
     /// The name by which it is called.
     pub name: String,
     /// A name for people.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
     pub title: Option<String>,
     /// What the tool does, for the model.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
     pub description: Option<String>,
     /// The JSON Schema of its arguments, or whatever stands in its place. `null` if there is none.
     #[serde(default)]
     pub input_schema: Box<RawValue>,
     /// The JSON Schema of its structured content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
     /// What the server claims about its effects.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
     pub annotations: Option<ToolAnnotations>,
     /// How it may be called.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "or_default")]
     execution: Option<ToolExecution>,
 }
 
 /// What a server claims about a tool. Nothing here may be relied on unless a person trusts the server.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolAnnotations {
     /// A name for people.
-    #[serde(
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "or_default")]
     pub title: Option<String>,
     /// It changes nothing. By default it may.
-    #[serde(
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "or_default")]
     pub read_only_hint: Option<bool>,
     /// It may destroy something. By default it may, if it changes anything.
-    #[serde(
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "or_default")]
     pub destructive_hint: Option<bool>,
     /// Calling it again changes nothing more. By default it may.
-    #[serde(
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "or_default")]
     pub idempotent_hint: Option<bool>,
     /// It reaches systems that the server doesn't know. By default it may.
-    #[serde(
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "or_default")]
     pub open_world_hint: Option<bool>,
 }
 

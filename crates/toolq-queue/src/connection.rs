@@ -252,7 +252,8 @@ impl QueueSession {
 }
 
 /// Tells people what happens. Clones tell the same people.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Notices")]
 pub struct Notices {
     note: Arc<dyn Fn(&str) + Send + Sync>,
     warn: Arc<dyn Fn(&str) + Send + Sync>,
@@ -276,12 +277,6 @@ impl Notices {
 
     pub(crate) fn warn(&self, message: &str) {
         (self.warn)(message);
-    }
-}
-
-impl fmt::Debug for Notices {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Notices")
     }
 }
 

@@ -1,6 +1,5 @@
 //! The names of a queue's stream, consumer, and subjects.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// Longest name of a queue.
@@ -10,7 +9,7 @@ const MAX_NAME_BYTES: usize = 64;
 const KINDS: [&str; 5] = ["turn", "log", "answer", "doubt", "dead"];
 
 /// The name of a queue, as it is part of a stream's name and of subjects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub(crate) struct QueueName(String);
 
 impl FromStr for QueueName {
@@ -24,12 +23,6 @@ impl FromStr for QueueName {
             ));
         }
         Ok(Self(name.to_owned()))
-    }
-}
-
-impl fmt::Display for QueueName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -97,17 +90,12 @@ impl QueueName {
 }
 
 /// The name of a turn: the digest of its input, and its number there.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, derive_more::Display)]
+#[display("{input}.{number}")]
 pub(crate) struct TurnName {
     /// SHA-256 in hexadecimal.
     pub input: String,
     pub number: usize,
-}
-
-impl fmt::Display for TurnName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.input, self.number)
-    }
 }
 
 impl TurnName {

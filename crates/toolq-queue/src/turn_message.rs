@@ -22,8 +22,8 @@ pub(super) struct TurnMessage {
     input: Option<String>,
     number: usize,
     calls: Vec<CallMessage>,
-    form: FormName,
-    ending: EndingName,
+    form: AnswerForm,
+    ending: ResponseEnding,
     started_positions: Vec<usize>,
     in_doubt_positions: Vec<usize>,
     /// Positions of calls that may have a result in the input, which doesn't say whose it is.
@@ -33,6 +33,7 @@ pub(super) struct TurnMessage {
     model: Option<String>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 struct CallMessage {
     position: usize,
@@ -45,19 +46,9 @@ struct CallMessage {
     is_custom: bool,
     name: String,
     /// The input's text, digit by digit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Box<RawValue>>,
     /// Why there is no input.
-    #[serde(skip_serializing_if = "Option::is_none")]
     invalid: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum EndingName {
-    Complete,
-    CutOff,
-    Refused,
 }
 
 /// Why the first message of a turn can't be read.
@@ -97,8 +88,8 @@ impl TurnMessage {
             input: Some(input.to_owned()),
             number: turn.number,
             calls: turn.calls.iter().map(CallMessage::new).collect(),
-            form: FormName(form),
-            ending: turn.ending.into(),
+            form,
+            ending: turn.ending,
             started_positions: turn.started_positions.clone(),
             in_doubt_positions: turn.in_doubt_positions.clone(),
             unsure_positions: turn.unsure_positions.clone(),
@@ -111,7 +102,7 @@ impl TurnMessage {
         let number = self.number;
         let calls = self.calls.into_iter().map(|call| call.into_call(number));
         Turn {
-            ending: self.ending.into(),
+            ending: self.ending,
             started_positions: self.started_positions,
             in_doubt_positions: self.in_doubt_positions,
             unsure_positions: self.unsure_positions,
@@ -121,7 +112,7 @@ impl TurnMessage {
                 model: self.model,
                 ..TurnOrigin::default()
             },
-            ..Turn::of_calls(number, calls.collect(), self.form.0)
+            ..Turn::of_calls(number, calls.collect(), self.form)
         }
     }
 }
@@ -176,48 +167,6 @@ impl CallMessage {
 
 /// Encodes [`InvalidInput::MissingName`], which readers must distinguish from the other reasons.
 const MISSING_NAME: &str = "missing-name";
-
-/// A form by its name.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-struct FormName(AnswerForm);
-
-impl From<FormName> for &'static str {
-    fn from(form: FormName) -> Self {
-        form.0.name()
-    }
-}
-
-impl TryFrom<String> for FormName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        let mut forms = AnswerForm::ALL.iter().copied();
-        let form = forms.find(|form| form.name() == name);
-        form.map(Self)
-            .ok_or_else(|| format!("there is no form {name:?}"))
-    }
-}
-
-impl From<ResponseEnding> for EndingName {
-    fn from(ending: ResponseEnding) -> Self {
-        match ending {
-            ResponseEnding::Complete => Self::Complete,
-            ResponseEnding::CutOff => Self::CutOff,
-            ResponseEnding::Refused => Self::Refused,
-        }
-    }
-}
-
-impl From<EndingName> for ResponseEnding {
-    fn from(ending: EndingName) -> Self {
-        match ending {
-            EndingName::Complete => Self::Complete,
-            EndingName::CutOff => Self::CutOff,
-            EndingName::Refused => Self::Refused,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

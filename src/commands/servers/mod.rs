@@ -257,35 +257,28 @@ fn describe_lock(name: &str, lock: &ServerLock) -> String {
 // What `toolq servers --format json` prints.
 
 /// A server. What isn't known of one that can't be asked is left out.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ServerReport<'a> {
     server: &'a str,
     state: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     era: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ready_ms: Option<u128>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     problems: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<ToolReport<'a>>>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ToolReport<'a> {
     tool: &'a str,
     state: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
     /// The parts that aren't as they were locked.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -167,7 +167,8 @@ impl CallChecker {
         let locks = locks::build_locks(tool, &valid.input, &self.tools.root)
             .map_err(rejection::invalid_input)?;
         let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
-            Some(agent) => (agent, task_safety(agent)),
+            // Nor does its `when` decide whether a task is safe.
+            Some(agent) => (agent, decide_safety(&agent.safety, || false)),
             None => (tool, decide_safety(&tool.safety, matches)),
         };
         // Others may read what it changes, so it runs alone, except with calls that declare what they read.
@@ -260,11 +261,6 @@ fn task_agent<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
     };
     let name = input.get("agent")?.as_str()?;
     agents.iter().find(|agent| agent.name == name)
-}
-
-/// Decides the safety of a task for `agent`. A `when` schema covers the agent's own input, so it can't judge a task.
-fn task_safety(agent: &Tool) -> (bool, SafetySource) {
-    decide_safety(&agent.safety, || false)
 }
 
 /// Rejects a call of which it isn't certain what was sent. What is wrong with its input may not be the model's fault.

@@ -10,10 +10,10 @@ mod path_bounds_tests;
 #[cfg(test)]
 mod tests;
 
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::{fmt, fs};
 
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
@@ -221,35 +221,28 @@ fn resolve_place(path: &Path) -> Option<PathBuf> {
 pub(crate) const MAX_PATH_BYTES: usize = 4_096;
 
 /// Why a path isn't inside the bounds, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 enum PathRefusal {
+    #[display("it is empty")]
     Empty,
+    #[display("it contains a NUL character")]
     ContainsNul,
+    #[display("it is longer than 4,095 bytes")]
     TooLong,
+    #[display("`~` isn't expanded; write `./~` for a file with that name")]
     Tilde,
     /// It leads outside.
+    #[display("it leads outside")]
     Outside,
     /// It has a `..` where nothing exists yet.
+    #[display("`..` after a directory that doesn't exist")]
     ClimbsFromMissing,
+    #[display("the working directory can't be read")]
     UnreadableWorkingDirectory,
+    #[display("a symlink in the path can't be resolved")]
     UnresolvedLink,
+    #[display("a directory in the path can't be read")]
     UnreadableDirectory,
-}
-
-impl fmt::Display for PathRefusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Empty => "it is empty",
-            Self::ContainsNul => "it contains a NUL character",
-            Self::TooLong => "it is longer than 4,095 bytes",
-            Self::Tilde => "`~` isn't expanded; write `./~` for a file with that name",
-            Self::Outside => "it leads outside",
-            Self::ClimbsFromMissing => "`..` after a directory that doesn't exist",
-            Self::UnreadableWorkingDirectory => "the working directory can't be read",
-            Self::UnresolvedLink => "a symlink in the path can't be resolved",
-            Self::UnreadableDirectory => "a directory in the path can't be read",
-        })
-    }
 }
 
 /// The directory that paths must stay inside.

@@ -158,12 +158,6 @@ impl SchemaDefaults {
         self.fill_except(input, &rejected)
     }
 
-    /// Fills in all defaults where there is no value yet, even those that their own schemas reject.
-    pub(crate) fn fill_all(&self) -> Option<Input> {
-        let filled = self.fill_except(&Input::empty(), &HashSet::new());
-        filled.ok().flatten()
-    }
-
     /// Fills in the missing values of `input`. Each default is tried in turn, and kept only if the input is still valid
     /// by `is_valid`. Returns `None` if no default was filled in. `input` is valid as it came.
     pub(crate) fn fill_valid(
@@ -192,7 +186,7 @@ impl SchemaDefaults {
     }
 
     /// Fills in the missing values of `input`, but never the defaults of the schemas in `skipped`.
-    fn fill_except(
+    pub(crate) fn fill_except(
         &self,
         input: &Input,
         skipped: &HashSet<usize>,

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -102,7 +103,9 @@ impl CompiledSchema {
 
     /// Fills in all defaults where there is no value yet, even those that their own schemas reject.
     pub(crate) fn fill_all_defaults(&self) -> Option<Input> {
-        self.defaults.as_ref()?.fill_all()
+        let defaults = self.defaults.as_ref()?;
+        let filled = defaults.fill_except(&Input::empty(), &HashSet::new());
+        filled.ok().flatten()
     }
 
     /// Fills in the defaults that leave `input` valid; returns `None` if `input` isn't valid as it came. A default must

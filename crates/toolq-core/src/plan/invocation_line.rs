@@ -154,7 +154,8 @@ fn request_line(method: &str, request: &HttpInvocation, mask: &Mask) -> String {
     let target = format!("{method} {}", encoded_url(request));
     let headers = request.headers.iter();
     let headers = headers.map(|(name, value)| format!("{name}: {}", quote_template(value, mask)));
-    let body = render_body(request, mask).map(|body| escape(&body).into_owned());
+    let body = request.body.as_ref();
+    let body = body.map(|body| escape(&render_json(body, mask)).into_owned());
     let words = std::iter::once(escape(&target).into_owned());
     words
         .chain(headers)
@@ -343,11 +344,6 @@ fn find_sandbox(accepted: &AcceptedCall) -> Option<Cow<'_, SandboxInvocation>> {
     };
     let command = build_server_command(mcp.server.program()?);
     command.sandbox.map(|sandbox| Cow::Owned(*sandbox))
-}
-
-/// Renders the body of a request as JSON; returns `None` if the request has no body.
-pub(crate) fn render_body(request: &HttpInvocation, mask: &Mask) -> Option<String> {
-    Some(render_json(request.body.as_ref()?, mask))
 }
 
 /// Renders JSON in which only environment variables are left to fill in.

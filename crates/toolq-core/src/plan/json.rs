@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZeroUsize;
 
 use serde::Serialize;
 
@@ -11,7 +10,7 @@ use crate::plan::invocation_line::{InvocationJson, SandboxJson};
 use crate::plan::remembered_call::{RejectedCall, RememberedCall};
 use crate::plan::schedule::TurnEstimate;
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
-use crate::schedule::{LimitedSubject, applied_limits};
+use crate::schedule::applied_limits;
 use crate::text::to_millis;
 use crate::types::{
     Call, CallLock, LockMode, MaskedJson, MaskedText, Outcome, ProblemDetail, StartLimits, Status,
@@ -46,20 +45,19 @@ struct PlanJson<'a, B, R> {
     repeats: Vec<IdleCallJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     abandoned: Vec<IdleCallJson<'a>>,
-    estimate: EstimateJson,
+    estimate: TurnEstimate,
 }
 
 /// A call that doesn't run because it is known what became of it.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct RememberedCallJson<'a> {
     #[serde(flatten)]
     call: CallJson<'a>,
     status: Status,
     /// When it ended, or when it was started if it is in doubt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
     /// The log that says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
 }
 
@@ -120,7 +118,7 @@ fn plan_json<'a>(plan: &'a TurnPlan<'a>, mask: &'a Mask) -> impl Serialize {
             .map(|(call, of)| idle(call, Some(*of)))
             .collect(),
         abandoned: plan.abandoned.iter().map(|call| idle(call, None)).collect(),
-        estimate: EstimateJson::new(&plan.estimate),
+        estimate: plan.estimate,
     }
 }
 
@@ -148,6 +146,7 @@ struct BatchJson<C> {
     calls: C,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct PlannedCallJson<'a> {
     #[serde(flatten)]
@@ -159,11 +158,12 @@ struct PlannedCallJson<'a> {
     set_by_rules: BTreeMap<&'a str, &'a str>,
     timeout_ms: u64,
     /// `None` if the tool has no estimate.
+    #[serialize_always]
     estimate_ms: Option<u64>,
     /// `None` if the tool has no backing.
+    #[serialize_always]
     runs: Option<InvocationJson<'a>>,
     /// The program in the wrapper that hands over to a daemon or another host, whose processes don't end with the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     hands_over_to: Option<&'a str>,
     effect: &'static str,
     /// The input that would run.
@@ -171,28 +171,22 @@ struct PlannedCallJson<'a> {
     /// Whether it needs an approval before it starts.
     approve: bool,
     /// What was said when an earlier run asked for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<&'static str>,
     /// Its status unless its probe or another run says more: an earlier run has started it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     unsettled: Option<Status>,
     /// An earlier run has made it, and it runs again on purpose.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     renewed: bool,
     /// What its program can reach; missing if that isn't confined.
-    #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
     /// What it locks; missing if it has no locks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     locks: Option<LocksJson<'a>>,
     /// The positions of the calls that it waits for; missing if no call of the turn has locks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<&'a [usize]>,
     /// What limits when it starts, beside the calls before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitsJson>,
     /// When the result of an earlier call answers it; missing if it always runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     cache: Option<BTreeMap<&'static str, u64>>,
 }
 
@@ -207,10 +201,8 @@ struct LocksJson<'a> {
 #[derive(Serialize)]
 struct LimitsJson {
     of: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_parallel: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<String>,
+    #[serde(flatten)]
+    limits: StartLimits,
 }
 
 #[derive(Serialize)]
@@ -219,13 +211,6 @@ struct RejectedCallJson<'a> {
     call: CallJson<'a>,
     reason: Status,
     details: Vec<ProblemDetail>,
-}
-
-#[derive(Serialize)]
-struct EstimateJson {
-    serial_ms: u64,
-    planned_ms: u64,
-    unknown: usize,
 }
 
 impl<'a> PlannedCallJson<'a> {
@@ -259,7 +244,10 @@ impl<'a> PlannedCallJson<'a> {
             waits_for: plan.waits.as_ref().map(|waits| waits.before(call.position)),
             limits: applied_limits(accepted, 0)
                 .iter()
-                .map(LimitsJson::new)
+                .map(|(subject, limits)| LimitsJson {
+                    of: subject.to_string(),
+                    limits: *limits,
+                })
                 .collect(),
             cache: accepted
                 .tool
@@ -282,16 +270,6 @@ impl<'a> LocksJson<'a> {
     }
 }
 
-impl LimitsJson {
-    fn new((subject, limits): &(LimitedSubject, StartLimits)) -> Self {
-        Self {
-            of: subject.to_string(),
-            max_parallel: limits.max_parallel.map(NonZeroUsize::get),
-            rate: limits.rate.map(|rate| rate.to_string()),
-        }
-    }
-}
-
 impl<'a> RejectedCallJson<'a> {
     fn new(rejected: &RejectedCall<'a>, mask: &'a Mask) -> Self {
         let details = rejected.details();
@@ -304,16 +282,6 @@ impl<'a> RejectedCallJson<'a> {
             call: CallJson::new(rejected.call, mask),
             reason: rejected.reason(),
             details: details.collect(),
-        }
-    }
-}
-
-impl EstimateJson {
-    fn new(estimate: &TurnEstimate) -> Self {
-        Self {
-            serial_ms: to_millis(estimate.serial),
-            planned_ms: to_millis(estimate.planned),
-            unknown: estimate.unestimated_calls,
         }
     }
 }

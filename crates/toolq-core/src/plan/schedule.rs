@@ -6,9 +6,12 @@ use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use crate::schedule::{
     AppliedLimits, CallAccess, Gate, StartLimiter, StartTicket, WaitingLines, applied_limits,
 };
+use crate::text::to_millis;
 use crate::types::{AcceptedCall, Invocation};
 
 /// A call of a turn that is played.
@@ -245,14 +248,21 @@ enum SlotKind {
 }
 
 /// How long the calls of a turn are expected to take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TurnEstimate {
     /// If the calls run one after another.
+    #[serde(rename = "serial_ms", serialize_with = "serialize_millis")]
     pub serial: Duration,
     /// If they run as planned.
+    #[serde(rename = "planned_ms", serialize_with = "serialize_millis")]
     pub planned: Duration,
     /// Number of calls whose tool has no estimate; they count as zero.
+    #[serde(rename = "unknown")]
     pub unestimated_calls: usize,
+}
+
+fn serialize_millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(to_millis(*duration))
 }
 
 impl TurnEstimate {

@@ -13,8 +13,7 @@ use crate::plan::timeline::{
     INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle, TimelineLayout, short_input,
 };
 use crate::plan::turn_plan::{
-    ABANDONED_HEADING, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
-    format_estimate_totals,
+    ABANDONED_HEADING, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan, format_estimate_totals,
 };
 use crate::text::{escape, format_count, list_some};
 use crate::types::{Call, OutcomeKind, ProblemDetail};
@@ -261,7 +260,7 @@ impl TurnPlan<'_> {
         }
         let names: BTreeSet<&str> = self
             .planned_calls()
-            .filter(|planned| !planned.has_estimate())
+            .filter(|planned| planned.accepted.tool.estimate.is_none())
             .map(|planned| &*planned.call.name)
             .collect();
         let names = names
@@ -270,12 +269,6 @@ impl TurnPlan<'_> {
         let names = list_some(names, MAX_NAMES);
         let calls = format_count(unknown as u64, "call");
         format!("{totals}; unknown for {calls}: {names}")
-    }
-}
-
-impl PlannedCall<'_> {
-    fn has_estimate(&self) -> bool {
-        self.accepted.tool.estimate.is_some()
     }
 }
 

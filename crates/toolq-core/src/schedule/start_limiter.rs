@@ -9,7 +9,6 @@ mod applied_limits_tests;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -305,23 +304,15 @@ impl<T: Clone> WaitingLines<T> {
 
 // What limits when a call starts: its tool, and its server.
 
-/// What limits calls.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What limits calls. Displayed for people: `save`, `server files`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum LimitedSubject {
     /// The tool with this name. Agents at different depths have limits of their own: one waits for those it calls.
+    #[display("{_0}")]
     Tool(String, usize),
     /// The server with this name.
+    #[display("server {_0}")]
     Server(String),
-}
-
-/// For people: `save`, `server files`.
-impl fmt::Display for LimitedSubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tool(name, _) => f.write_str(name),
-            Self::Server(name) => write!(f, "server {name}"),
-        }
-    }
 }
 
 /// The limits that apply to a call.

@@ -27,7 +27,7 @@ pub(crate) struct DocumentReader {
     /// The dialect of the session log that the lines before this one showed. Lines of no known form belong to it.
     earlier_log_dialect: Option<Dialect>,
     /// The error about the first document that wasn't recognized.
-    unrecognized: Option<OffsetError>,
+    pub(super) unrecognized: Option<OffsetError>,
     /// What is missing at the end of a log.
     pub nul_end: Option<OffsetError>,
     /// The error about the first document of another dialect than the log that was given. A log may have such lines, too.
@@ -59,11 +59,6 @@ impl DocumentReader {
             earlier_log_dialect,
             ..Self::new(given_dialect)
         }
-    }
-
-    /// Returns the error about the first document that wasn't recognized.
-    pub fn take_unrecognized(&mut self) -> Option<OffsetError> {
-        self.unrecognized.take()
     }
 
     /// Returns why the input isn't a recording, if it isn't.

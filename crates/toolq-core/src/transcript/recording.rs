@@ -75,7 +75,7 @@ impl Recording {
     ) -> Result<Self, InputError> {
         let mut reader = DocumentReader::for_line(given_dialect, earlier_log_dialect);
         document_frames::read_documents(&mut source, max_document, &mut reader)?;
-        if let Some(error) = reader.take_unrecognized() {
+        if let Some(error) = reader.unrecognized.take() {
             return Err(source.locate(error));
         }
         Self::from_reader(source, reader)

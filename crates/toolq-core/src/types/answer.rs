@@ -75,7 +75,7 @@ pub struct CallAnswer {
 }
 
 /// How a call ended, for programs and people.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CallReport {
     /// How it ended, in one word.
     pub status: Status,
@@ -87,18 +87,6 @@ pub struct CallReport {
     pub attempts: u32,
     /// The age of the result, if it is that of an earlier call.
     pub cached_age: Option<Duration>,
-}
-
-impl Default for CallReport {
-    fn default() -> Self {
-        Self {
-            status: Status::Ok,
-            error: None,
-            duration: Duration::ZERO,
-            attempts: 0,
-            cached_age: None,
-        }
-    }
 }
 
 /// How many bytes of an output a call gets that doesn't say how many.
@@ -178,8 +166,9 @@ pub struct RecordedResult {
 }
 
 /// A string that is serialized with its secrets masked.
-#[derive(Debug, Clone, Copy)]
-pub struct MaskedText<'a>(pub &'a str, pub &'a Mask);
+#[derive(Debug, Clone, Copy, JsonSchema)]
+#[schemars(transparent, inline)]
+pub struct MaskedText<'a>(pub &'a str, #[schemars(skip)] pub &'a Mask);
 
 /// A JSON value that is serialized on one line with its secrets masked. Digits and key order are preserved. Works only
 /// with `serde_json`.
@@ -218,21 +207,6 @@ impl Serialize for MaskedContent<'_> {
                 serializer.collect_seq(blocks.iter().map(|block| MaskedJson(block, mask)))
             }
         }
-    }
-}
-
-/// Serialized as a plain string.
-impl JsonSchema for MaskedText<'_> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
     }
 }
 

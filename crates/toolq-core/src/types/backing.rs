@@ -144,27 +144,33 @@ pub struct Sandbox<P = SandboxEntry> {
     pub changes_only_root: bool,
 }
 
-/// An entry of `read` or `write`.
-#[derive(Debug, Clone, Default)]
+/// An entry of `read` or `write`. Displayed as in tools.yaml, without the defaults of variables.
+#[derive(Debug, Clone, Default, derive_more::Display)]
 pub enum SandboxEntry {
     /// The word `root`: the working root.
     #[default]
+    #[display("root")]
     Root,
     /// The word `system`: what programs need to start.
+    #[display("system")]
     System,
     /// A file or directory. Values in it are inputs named in `paths`.
+    #[display("{}", _0.fill(|path| format!("{{{}}}", path.join("."))))]
     Path(Template),
 }
 
-/// What a program may reach over the network.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What a program may reach over the network. Displayed as the ports, or a word.
+#[derive(Debug, Clone, Default, PartialEq, Eq, derive_more::Display)]
 pub enum SandboxNetwork {
     /// Nothing, not even Unix sockets.
     #[default]
+    #[display("none")]
     None,
     /// Everything.
+    #[display("all")]
     All,
     /// These ports of any host, as a client over TCP.
+    #[display("{_0:?}")]
     Ports(Vec<u16>),
 }
 
@@ -182,12 +188,14 @@ pub enum MissingProtection {
 /// The sandbox of one call, with its values filled in.
 pub type SandboxInvocation = Sandbox<SandboxPlace>;
 
-/// An entry of `read` or `write`, with its values filled in.
-#[derive(Debug, Clone)]
+/// An entry of `read` or `write`, with its values filled in. Displayed as tools.yaml would have it.
+#[derive(Debug, Clone, derive_more::Display)]
 pub enum SandboxPlace {
     /// The working root.
+    #[display("root")]
     Root,
     /// What programs need to start.
+    #[display("system")]
     System,
     /// A file or directory as declared, relative to the working root.
     Declared(PartialTemplate),
@@ -218,44 +226,6 @@ fn list(parts: &[impl fmt::Display]) -> String {
         return "nothing".to_owned();
     }
     texts.join(", ")
-}
-
-/// Formats the entry as in tools.yaml, without the defaults of variables.
-impl fmt::Display for SandboxEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => f.write_str("root"),
-            Self::System => f.write_str("system"),
-            Self::Path(template) => {
-                f.write_str(&template.fill(|path| format!("{{{}}}", path.join("."))))
-            }
-        }
-    }
-}
-
-/// Formats the entry as tools.yaml would have it.
-impl fmt::Display for SandboxPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => f.write_str("root"),
-            Self::System => f.write_str("system"),
-            Self::Declared(path) | Self::FromInput(path) => path.fmt(f),
-        }
-    }
-}
-
-/// Formats the ports, or a word.
-impl fmt::Display for SandboxNetwork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::All => f.write_str("all"),
-            Self::Ports(ports) => {
-                let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-                write!(f, "[{}]", ports.join(", "))
-            }
-        }
-    }
 }
 
 /// `http`: a request, and how its response is read.
@@ -312,12 +282,13 @@ impl HttpBacking {
     }
 }
 
-/// One entry of `hosts`, normalized like a parsed URL: lowercase and punycode.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One entry of `hosts`, normalized like a parsed URL: lowercase and punycode. Displayed as tools.yaml would have it.
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum HostPattern {
     /// Exactly this host.
     Exact(String),
     /// `*.` followed by this suffix: every subdomain of it, but not the suffix itself.
+    #[display("*.{_0}")]
     Subdomains(String),
 }
 
@@ -329,16 +300,6 @@ impl HostPattern {
             Self::Subdomains(suffix) => host
                 .strip_suffix(suffix)
                 .is_some_and(|label| label.len() > 1 && label.ends_with('.')),
-        }
-    }
-}
-
-/// Formats the pattern as it would be written in tools.yaml.
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(host) => f.write_str(host),
-            Self::Subdomains(suffix) => write!(f, "*.{suffix}"),
         }
     }
 }

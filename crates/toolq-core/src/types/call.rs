@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::json::{Input, InvalidInput};
@@ -54,7 +55,8 @@ pub struct TurnOrigin {
 }
 
 /// How a model's response ended, as far as it decides which of its calls may run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ResponseEnding {
     /// It is complete.
     #[default]
@@ -284,7 +286,8 @@ fn uuids_in(id: &str) -> impl Iterator<Item = &str> {
 
 /// A digest of where a call stands. Few bits suffice: a mistake only makes a call look like another that has the same tool and
 /// input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
+#[display("{}", BASE64URL_NOPAD.encode(_0))]
 pub struct ContextDigest([u8; 6]);
 
 impl ContextDigest {
@@ -308,12 +311,6 @@ impl ContextDigest {
             .try_into()
             .ok()
             .map(Self)
-    }
-}
-
-impl fmt::Display for ContextDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&BASE64URL_NOPAD.encode(&self.0))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -174,10 +174,12 @@ pub fn mask_variables(names: &[String], environment: &Environment, file: &EnvFil
 }
 
 /// Variables that tools.yaml takes from a file. All of their values are secrets.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, derive_more::Debug)]
 pub struct EnvFile {
     /// The file, absolute. `None` without an `env_file`.
     pub(crate) path: Option<PathBuf>,
+    /// Shown without their values.
+    #[debug("{:?}", variables.keys())]
     pub(crate) variables: BTreeMap<String, String>,
 }
 
@@ -200,16 +202,6 @@ impl EnvFile {
     /// Returns all values, in no particular order.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.variables.values().map(String::as_str)
-    }
-}
-
-/// Shows no value.
-impl Debug for EnvFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnvFile")
-            .field("path", &self.path)
-            .field("names", &self.variables.keys())
-            .finish()
     }
 }
 

@@ -1,10 +1,9 @@
 //! The wire formats that toolq reads and writes, with the names by which flags know them.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
-use strum::{IntoStaticStr, VariantArray};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// The wire format of an agent's API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -19,7 +18,9 @@ pub enum Api {
 }
 
 /// The wire format of an input.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Display, IntoStaticStr, VariantArray,
+)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Dialect {
     /// Anthropic Messages API: a response, message, request, content block, or array of blocks.
@@ -70,12 +71,6 @@ impl From<Api> for Dialect {
     }
 }
 
-impl fmt::Display for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The vendor of a stream of events, whose APIs may have several dialects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub enum StreamVendor {
@@ -110,8 +105,21 @@ impl StreamVendor {
 }
 
 /// The form of the results of one turn. It mirrors the form of the calls, unless `--to` overrides it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    IntoStaticStr,
+    VariantArray,
+    Display,
+    EnumString,
+)]
 #[strum(serialize_all = "kebab-case")]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 pub enum AnswerForm {
     /// `{"role":"user","content":[{"type":"tool_result",…}]}`
     #[default]

@@ -266,6 +266,7 @@ impl RejectionReason {
 }
 
 /// One problem with an input.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ProblemDetail {
     /// JSON pointer into the input. An empty pointer is the whole input.
@@ -273,10 +274,8 @@ pub struct ProblemDetail {
     /// What is wrong there. Never contains the value itself.
     pub message: String,
     /// The keyword of `input_schema` that the input violates, if it is about the schema.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub keyword: Option<String>,
     /// JSON pointer into the schema, to that keyword.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub schema_path: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::SerializeDisplay;
 use strum::{EnumString, IntoStaticStr};
 
 use crate::text::format_duration;
@@ -118,17 +119,11 @@ pub enum ApprovalPolicy {
 }
 
 /// When the result of an earlier call answers a call with the same input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display("cached for {}", format_duration(*max_age))]
 pub struct CachePolicy {
     /// How old it may be.
     pub max_age: Duration,
-}
-
-/// `cached for 10m`.
-impl fmt::Display for CachePolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cached for {}", format_duration(self.max_age))
-    }
 }
 
 /// Calls with the same values are the same call.
@@ -143,7 +138,8 @@ pub struct OncePolicy {
 }
 
 /// The limits of a tool or a server on its calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct StartLimits {
     /// Maximum number of calls that run at once.
     pub max_parallel: Option<NonZeroUsize>,
@@ -152,7 +148,8 @@ pub struct StartLimits {
 }
 
 /// How often calls start: `10/s`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display, SerializeDisplay)]
+#[display("{starts}/{period}")]
 pub struct StartRate {
     /// Starts in each period.
     pub starts: NonZeroU32,
@@ -213,13 +210,6 @@ impl fmt::Display for StartLimits {
             ""
         };
         write!(f, "{comma}{rate}")
-    }
-}
-
-/// `10/s`.
-impl fmt::Display for StartRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.starts, self.period)
     }
 }
 

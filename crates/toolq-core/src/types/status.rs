@@ -2,18 +2,21 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use strum::{AsRefStr, EnumString, IntoStaticStr, VariantArray, VariantNames};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// How a call ended, in one word: the word that the session log, the events and the reports use.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, AsRefStr, EnumString, VariantNames)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Hash, AsRefStr, Display, EnumString, VariantNames,
+)]
 #[strum(serialize_all = "snake_case")]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 #[non_exhaustive]
 pub enum Status {
     /// It succeeded.
+    #[default]
     Ok,
     /// The program exited with an unsuccessful code or a signal, or the response had an error status.
     Failed,
@@ -144,12 +147,6 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl PartialEq<&str> for Status {
     fn eq(&self, word: &&str) -> bool {
         self.as_str() == *word
@@ -166,19 +163,6 @@ impl Ord for Status {
 impl PartialOrd for Status {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-impl Serialize for Status {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Status {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = Cow::<'_, str>::deserialize(deserializer)?;
-        Ok(Self::from(&*word))
     }
 }
 

@@ -131,33 +131,26 @@ pub struct AcceptedCall {
 }
 
 /// What decided whether a call is concurrency-safe.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum SafetySource {
     /// The tool's `concurrency_safe`.
+    #[display("concurrency_safe")]
     Declared,
     /// Its `concurrency_safe.when`, evaluated on this input.
+    #[display("concurrency_safe.when")]
     When,
     /// The rule with this glob.
+    #[display("rule {_0}")]
     Rule(Arc<str>),
     /// Its `effect`.
+    #[display("effect")]
     Effect,
     /// Its locks: it changes what others may lock.
+    #[display("locks")]
     Locks,
     /// Nothing was declared, so the call is not safe.
+    #[display("default")]
     Default,
-}
-
-impl std::fmt::Display for SafetySource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Declared => f.write_str("concurrency_safe"),
-            Self::When => f.write_str("concurrency_safe.when"),
-            Self::Rule(glob) => write!(f, "rule {glob}"),
-            Self::Effect => f.write_str("effect"),
-            Self::Locks => f.write_str("locks"),
-            Self::Default => f.write_str("default"),
-        }
-    }
 }
 
 /// A call that waits for an approval, as the approver sees it.

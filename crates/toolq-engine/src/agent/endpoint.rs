@@ -229,17 +229,14 @@ fn mark_message(message: &RawValue) -> Option<Box<RawValue>> {
 // The JSON of a request to a model's API, and what an agent takes from the environment.
 
 /// The body of a request for the next response of a model.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(crate) struct ChatRequest<'a> {
     pub(crate) model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<SystemPrompt<'a>>,
     pub(crate) messages: ChatMessages<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<&'a RawValue>,
     #[serde(flatten)]
     pub(crate) extra_body: &'a Map<String, Value>,

@@ -8,18 +8,13 @@ use toolq_core::types::{
 };
 
 /// Why an agent ended without an answer.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 pub(crate) enum AgentError {
     /// The agent failed.
+    #[from]
     Failure(AgentFailure),
     /// Its call ends with this outcome, for example because a request failed or a call of the agent is in doubt.
     Outcome(Outcome),
-}
-
-impl From<AgentFailure> for AgentError {
-    fn from(failure: AgentFailure) -> Self {
-        Self::Failure(failure)
-    }
 }
 
 impl From<EmitError> for AgentError {

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -200,7 +200,8 @@ pub(crate) fn resolve_template(
 type AddressFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Resolves host names to addresses. Tests provide their own.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Resolver")]
 pub struct Resolver(Arc<dyn Fn(String) -> AddressFuture + Send + Sync>);
 
 impl Resolver {
@@ -218,12 +219,6 @@ impl Resolver {
         F: Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
     {
         Self(Arc::new(move |name| Box::pin(resolve(name))))
-    }
-}
-
-impl fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Resolver")
     }
 }
 

@@ -8,9 +8,10 @@ use crate::http::clients::{LookupError, NonPublicAddress};
 use toolq_core::types::{Outcome, TransportCause, TransportError, TransportPhase};
 
 /// Why there is no complete response.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 pub(crate) enum HttpError {
     /// Nothing was sent; the call has this outcome.
+    #[from]
     Unsent(Outcome),
     /// Building or sending the request, or reading the response, failed.
     Transport(TransportError),
@@ -18,12 +19,6 @@ pub(crate) enum HttpError {
     TimedOut(Duration),
     /// The body is encoded in a way that can't be decoded, which this says.
     EncodedBody(String),
-}
-
-impl From<Outcome> for HttpError {
-    fn from(outcome: Outcome) -> Self {
-        Self::Unsent(outcome)
-    }
 }
 
 /// Converts an error that occurred before the head of the response was received.

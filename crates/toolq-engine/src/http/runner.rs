@@ -232,15 +232,12 @@ fn resolve_headers(
         let value = HeaderValue::from_str(&resolve_text(template, environment)?);
         let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
             let problem = format!("the value of the header {name} contains invalid characters");
-            return Err(header_failure(url, problem));
+            let origin = url.origin().ascii_serialization();
+            return Err(error::build_failure(origin, problem));
         };
         headers.append(name, value);
     }
     Ok(headers)
-}
-
-fn header_failure(url: &Url, problem: String) -> Outcome {
-    error::build_failure(url.origin().ascii_serialization(), problem)
 }
 
 // Reads a response, and determines the outcome of the call.

@@ -44,7 +44,7 @@ pub(crate) struct McpRunner {
     environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
-    connections: ServerConnections,
+    pub(crate) connections: ServerConnections,
     next_ticket: AtomicU64,
     structured_content: StructuredContentReader,
 }
@@ -208,11 +208,6 @@ impl McpRunner {
         reply.map_err(|reply| {
             reply.describe(|errno| cause(commands.server_start_failure(server, errno)))
         })
-    }
-
-    /// As [`ServerConnections::retain`].
-    pub(crate) fn retain_servers(&self, servers: &[Arc<ServerConfig>]) {
-        self.connections.retain(servers);
     }
 
     /// Returns what happened to servers since this was last asked.

@@ -65,7 +65,7 @@ pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall
         let number = suffix.strip_prefix(".q").and_then(|text| text.parse().ok());
         let Some(number) = number else { continue };
         if let Some(question) = entries.read_question(&name, number).map_err(fail)? {
-            let latest = asked.entry((name.to_string(), question.digest));
+            let latest = asked.entry((name.to_string(), question.word));
             let latest = latest.or_insert((name, number));
             latest.1 = latest.1.max(number);
         }
@@ -141,7 +141,7 @@ impl MemoryStore {
             return Ok(None);
         };
         let decided = entries.read_decision(&name, number).map_err(fail)?;
-        let question_name = format!("{name} {}", question.digest);
+        let question_name = format!("{name} {}", question.word);
         let handle = sha256_hex(question_name.as_bytes())[..HANDLE_DIGITS].to_owned();
         let is_random_id = |id: &str| name.settle_id(id) == *id;
         let read = self.with_index(&question.log, |index| Ok(index.read_call(question.offset)))?;
@@ -194,7 +194,7 @@ impl MemoryStore {
             let Some(question) = entries.read_question(entry, number).map_err(fail)? else {
                 break;
             };
-            if question.digest == digest {
+            if question.word == digest {
                 last = Some(number);
             }
         }
@@ -224,7 +224,7 @@ impl MemoryStore {
         let question = Question {
             log: self.own_log.clone(),
             offset: 0,
-            digest: approval_digest(accepted, &self.root),
+            word: approval_digest(accepted, &self.root),
             context: lookup.identity.context,
         };
         let entry = lookup.entry();

@@ -37,7 +37,8 @@ pub struct ClaimsDir {
 }
 
 /// The name of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, derive_more::Display)]
+#[display("{key}.{instance}~{attempt}")]
 pub struct EntryName {
     /// The key of the call.
     pub key: MemoryKey,
@@ -47,39 +48,32 @@ pub struct EntryName {
     pub attempt: u32,
 }
 
-/// What an attempt's entry says.
+/// What an entry that is a link says: `LOG:OFFSET:WORD:MESSAGE:BEFORE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct LinkEntry<T> {
     /// The name of the log, without its ending.
     pub log: String,
-    /// Where the record is that announces the start.
+    /// Where the record is that announces the start, or that of the call that waits.
     pub offset: u64,
-    /// How often the call was repeated on purpose.
-    pub generation: u32,
+    /// What only this kind of entry says.
+    pub word: T,
     /// Where the call stands.
     pub context: CallContext,
 }
 
-/// A call that waits for an approval.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// The name of the log, without its ending.
-    pub log: String,
-    /// Where the record of the call is.
-    pub offset: u64,
-    /// A digest of what would run.
-    pub digest: String,
-    /// Where the call stands.
-    pub context: CallContext,
-}
+/// What an attempt's entry says. Its word is how often the call was repeated on purpose.
+pub type Claim = LinkEntry<u32>;
+
+/// A call that waits for an approval. Its word is a digest of what would run.
+pub type Question = LinkEntry<String>;
 
 /// What was said about an attempt that was in doubt.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settlement {
     /// Whether the call was done.
     pub done: bool,
     /// The result, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// Whether that is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -87,22 +81,20 @@ pub struct Settlement {
     /// Who said so: `person` or `probe`.
     pub by: String,
     /// The person's reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// When, in milliseconds since 1970.
     pub timestamp: u64,
 }
 
 /// What was said about a question.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
     /// Whether what the question asks about may run.
     pub approved: bool,
     /// The reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// When, in milliseconds since 1970.
     pub timestamp: u64,
@@ -115,12 +107,6 @@ pub enum Made<T> {
     New,
     /// It was there.
     Existed(T),
-}
-
-impl fmt::Display for EntryName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}~{}", self.key, self.instance, self.attempt)
-    }
 }
 
 impl EntryName {
@@ -197,7 +183,7 @@ impl ClaimsDir {
     /// It can't be made.
     pub fn claim(&self, name: &EntryName, claim: &Claim) -> io::Result<Made<Claim>> {
         failpoint("claim.before")?;
-        let made = self.make_link(&name.to_string(), &claim.to_string(), Claim::parse)?;
+        let made = self.make_link(&name.to_string(), &claim.to_string(), parse_claim)?;
         failpoint("claim.after")?;
         Ok(made)
     }
@@ -207,7 +193,7 @@ impl ClaimsDir {
     /// # Errors
     /// It can't be read, or isn't one.
     pub fn read_claim(&self, name: &EntryName) -> io::Result<Option<Claim>> {
-        self.read_link(&name.to_string(), Claim::parse)
+        self.read_link(&name.to_string(), parse_claim)
     }
 
     /// Records how an attempt was settled. Only the first settlement counts.
@@ -260,7 +246,7 @@ impl ClaimsDir {
         for number in 1.. {
             let link = format!("{name}.q{number}");
             match self.make_link(&link, &question.to_string(), Question::parse)? {
-                Made::Existed(other) if is_repeated || other.digest != question.digest => {}
+                Made::Existed(other) if is_repeated || other.word != question.word => {}
                 Made::New | Made::Existed(_) => return Ok(number),
             }
         }
@@ -328,10 +314,7 @@ impl ClaimsDir {
         match made {
             Ok(()) => Ok(Made::New),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let existing = self.read_link(name, parse)?;
-                existing
-                    .map(Made::Existed)
-                    .ok_or_else(|| invalid_entry(name))
+                existing_entry(name, self.read_link(name, parse)?)
             }
             Err(error) => Err(error),
         }
@@ -391,12 +374,7 @@ impl ClaimsDir {
         remove_partial();
         match renamed {
             Ok(()) => Ok(Made::New),
-            Err(Errno::EXIST) => {
-                let existing = self.read_file(name)?;
-                existing
-                    .map(Made::Existed)
-                    .ok_or_else(|| invalid_entry(name))
-            }
+            Err(Errno::EXIST) => existing_entry(name, self.read_file(name)?),
             Err(error) => Err(error.into()),
         }
     }
@@ -423,6 +401,11 @@ impl ClaimsDir {
     }
 }
 
+fn existing_entry<T>(name: &str, entry: Option<T>) -> io::Result<Made<T>> {
+    let entry = entry.map(Made::Existed);
+    entry.ok_or_else(|| invalid_entry(name))
+}
+
 fn invalid_entry(name: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
@@ -430,75 +413,41 @@ fn invalid_entry(name: &str) -> io::Error {
     )
 }
 
-impl fmt::Display for Claim {
+impl<T: fmt::Display> fmt::Display for LinkEntry<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_target(f, (&self.log, self.offset), &self.generation, self.context)
+        let Self {
+            log, offset, word, ..
+        } = self;
+        let CallContext { message, before } = self.context;
+        let digest =
+            |digest: Option<ContextDigest>| digest.map_or_else(String::new, |d| d.to_string());
+        let (message, before) = (digest(message), digest(before));
+        write!(f, "{log}:{offset}:{word}:{message}:{before}")
     }
 }
 
-impl Claim {
+impl<T: FromStr> LinkEntry<T> {
+    /// A log's name may have colons, too.
     fn parse(text: &str) -> Option<Self> {
-        // Where there are no links, the file may have been made and not written. Its log isn't known then.
-        let text = if text.is_empty() { ":0:1::" } else { text };
-        let (log, offset, generation, context) = parse_target(text)?;
+        let mut parts = text.rsplitn(5, ':');
+        let mut digest = || match parts.next()? {
+            "" => Some(None),
+            text => ContextDigest::parse(text).map(Some),
+        };
+        let (before, message) = (digest()?, digest()?);
+        let (word, offset) = (parts.next()?, parts.next()?);
         Some(Self {
-            log,
-            offset,
-            generation,
-            context,
+            log: parts.next()?.to_owned(),
+            offset: offset.parse().ok()?,
+            word: word.parse().ok()?,
+            context: CallContext { message, before },
         })
     }
 }
 
-impl fmt::Display for Question {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_target(f, (&self.log, self.offset), &self.digest, self.context)
-    }
-}
-
-impl Question {
-    fn parse(text: &str) -> Option<Self> {
-        let (log, offset, digest, context) = parse_target(text)?;
-        Some(Self {
-            log,
-            offset,
-            digest,
-            context,
-        })
-    }
-}
-
-/// Writes the target of a link: `LOG:OFFSET:WORD:MESSAGE:BEFORE`.
-fn write_target(
-    f: &mut fmt::Formatter<'_>,
-    (log, offset): (&str, u64),
-    word: &dyn fmt::Display,
-    CallContext { message, before }: CallContext,
-) -> fmt::Result {
-    let digest = |digest: Option<ContextDigest>| digest.map_or_else(String::new, |d| d.to_string());
-    write!(
-        f,
-        "{log}:{offset}:{word}:{}:{}",
-        digest(message),
-        digest(before)
-    )
-}
-
-/// Reads what [`write_target`] writes. A log's name may have colons, too.
-fn parse_target<T: FromStr>(text: &str) -> Option<(String, u64, T, CallContext)> {
-    let mut parts = text.rsplitn(5, ':');
-    let mut digest = || match parts.next()? {
-        "" => Some(None),
-        text => ContextDigest::parse(text).map(Some),
-    };
-    let (before, message) = (digest()?, digest()?);
-    let (word, offset) = (parts.next()?, parts.next()?);
-    Some((
-        parts.next()?.to_owned(),
-        offset.parse().ok()?,
-        word.parse().ok()?,
-        CallContext { message, before },
-    ))
+fn parse_claim(text: &str) -> Option<Claim> {
+    // Where there are no links, the file may have been made and not written. Its log isn't known then.
+    Claim::parse(if text.is_empty() { ":0:1::" } else { text })
 }
 
 /// Returns the name of a log as entries say it: that of its file, without `.jsonl`.

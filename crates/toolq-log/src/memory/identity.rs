@@ -1,7 +1,6 @@
 //! Which calls are the same. An id that a vendor has drawn at random names one call for ever. Any other id, or none, says
 //! little, so the call is known by what it does and, as far as possible, by where it stands.
 
-use std::fmt;
 use std::path::Path;
 
 use data_encoding::HEXLOWER;
@@ -148,7 +147,7 @@ impl CallKeys {
 }
 
 /// What a call is known by in the memory: 128 bits, in hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct MemoryKey(String);
 
 impl MemoryKey {
@@ -206,12 +205,6 @@ impl MemoryKey {
 
     fn from_parts(parts: &[&[u8]]) -> Self {
         Self(HEXLOWER.encode(&digest_of(parts)[..16]))
-    }
-}
-
-impl fmt::Display for MemoryKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -117,12 +117,12 @@ pub(super) fn read_call(
     };
     let mut latest: Option<Claim> = None;
     while let Some(claim) = entries.read_claim(&name(call.attempt + 1))? {
-        let is_repeated = call.generation != claim.generation;
+        let is_repeated = call.generation != claim.word;
         if is_repeated {
             call.origin.clone_from(&claim.log);
         }
         call.attempt += 1;
-        call.generation = claim.generation;
+        call.generation = claim.word;
         latest = Some(claim);
     }
     if let Some(claim) = latest {

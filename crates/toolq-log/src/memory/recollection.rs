@@ -2,7 +2,6 @@
 //! it is.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use crate::error::LogError;
 use crate::memory::approvals::approval_digest;
@@ -55,12 +54,6 @@ impl CallHistory for MemoryStore {
 
     fn is_at_hand(&self) -> bool {
         self.is_own_log()
-    }
-}
-
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MemoryStore").field(&self.place).finish()
     }
 }
 

@@ -21,6 +21,8 @@ use toolq_core::os::{Clock, sync_parent};
 use toolq_core::types::{CallKey, CallRef, ContextDigest, RecalledCall};
 
 /// The memory that a session has, or that people read. What the calls of this process are is known to it alone.
+#[derive(derive_more::Debug)]
+#[debug("MemoryStore({place:?})")]
 pub struct MemoryStore {
     pub(crate) place: RememberedIn,
     pub(crate) usage: MemoryUse,

@@ -70,6 +70,7 @@ impl<'a> ApprovalRecord<'a> {
 // Metadata of records that settle a call in doubt: `probe_start`, `probe_end` and `resolve`.
 
 /// Metadata of a `probe_start`; a `probe_end` also has what the probe found.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeRecord<'a> {
     /// The id of the call in doubt.
@@ -79,13 +80,11 @@ pub struct ProbeRecord<'a> {
     #[serde(borrow)]
     pub tool_name: Cow<'a, str>,
     /// `done`, `not_done` or `unknown`.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub finding: Option<Cow<'a, str>>,
     /// How the probe ended, in one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     /// How long it took.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// What it ended with.
     #[serde(flatten)]

@@ -156,6 +156,7 @@ fn accepted_call(checked: &CheckedCall) -> Option<&AcceptedCall> {
 // Metadata of a `tool_start`.
 
 /// Metadata of a `tool_start`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StartRecord<'a> {
     /// The id of the call.
@@ -168,13 +169,12 @@ pub struct StartRecord<'a> {
     pub attempt: u32,
     /// What stands for it in the memory: the key of the call, its number among the calls with this key, and how often a run has
     /// claimed it: `KEY.1~1`. Missing if nothing remembers it.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub key: Option<Cow<'a, str>>,
     /// How often the call was repeated on purpose. Missing if it wasn't.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
     /// Why the call starts again although another run had started it: `did_nothing`, `not_done`, `idempotent` or `renewed`.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub again: Option<Cow<'a, str>>,
     /// The same for all attempts.
     #[serde(borrow)]
@@ -184,17 +184,15 @@ pub struct StartRecord<'a> {
     #[schemars(with = "String")]
     pub effect: Effect,
     /// How the previous attempt failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FailedAttempt>,
     /// The agent that starts to work on the call. It may start again, because its own calls are recorded one by one.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub agent: Option<Cow<'a, str>>,
     /// Whether it starts only after a yes, which an `approval` before it records.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
     /// How long the attempt waited because its tool, server or host limits how many calls run at once or how far their
     /// starts are apart. Waiting for calls before it doesn't count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
 }
 

@@ -20,6 +20,7 @@ use toolq_core::types::{
 const MAX_STDERR_BYTES: usize = 400;
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallEndRecord<'a> {
     /// The id of the call.
@@ -40,46 +41,41 @@ pub struct CallEndRecord<'a> {
     #[serde(flatten)]
     pub exit: ProcessExit,
     /// Status of the HTTP response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
     /// Size of the output in bytes, if the call could produce any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Bytes of output that the content omits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_bytes: Option<u64>,
     /// The file that holds the whole output.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub saved: Option<Cow<'a, str>>,
     /// The names of the files in `LOG.d` that hold what a server answered and isn't text.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Cow<'a, str>>,
     /// Whether invalid UTF-8 in the output was replaced by U+FFFD.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lossy: Option<bool>,
     /// The limit of the tool that ended the call.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub limit: Option<Cow<'a, str>>,
     /// Where the result comes from, if the call itself didn't run.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub cached: Option<CacheRecord<'a>>,
     /// Number of processes that the call left running and that were killed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<u32>,
     /// What an agent used.
     #[serde(flatten, default)]
     pub agent: Option<AgentUsageRecord>,
     /// The agent whose own budget is used up, as opposed to the budget of the run.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub budget_of: Option<Cow<'a, str>>,
     /// Why the call failed or didn't run, if it did, even if the model reads another text.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub error: Option<ErrorRecord<'a>>,
     /// What is known of the effect, unless the call was done: `nothing`, `refused` by what was called, or `open`.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub reach: Option<Cow<'a, str>>,
     /// Where the result was remembered, if the call didn't run because it had run before.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub memory: Option<MemoryRecord<'a>>,
 }
 
@@ -270,13 +266,12 @@ impl<'a> LateResultRecord<'a> {
 // What a program or a request ended with.
 
 /// The exit code or the signal of a program. At most one is set.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessExit {
     /// Exit code of the program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
     /// Signal that killed the program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
 

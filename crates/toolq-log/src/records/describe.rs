@@ -13,25 +13,23 @@ use toolq_core::text::to_millis;
 use toolq_core::types::{DescribeResult, Outcome, Status};
 
 /// Metadata of a `describe_start`; a `describe_end` also has how the program ended.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DescribeRecord<'a> {
     /// The tool that describes itself.
     #[serde(borrow)]
     pub tool_name: Cow<'a, str>,
     /// How the program ended, in one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     /// How long it took.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// How many attempts were started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
     /// What the program ended with.
     #[serde(flatten)]
     pub exit: ProcessExit,
     /// Why the output can't be used. If set, none of the tool's calls run.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub error: Option<Cow<'a, str>>,
 }
 

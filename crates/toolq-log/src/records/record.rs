@@ -1,16 +1,17 @@
 //! A record as it is read from a log.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
+use strum::{AsRefStr, Display, EnumIter, EnumString, VariantNames};
 use uuid::Uuid;
 
 use crate::FORMAT_VERSION;
@@ -233,7 +234,11 @@ pub(crate) fn may_begin_log(line: &[u8], is_torn: bool) -> bool {
 // The types of records.
 
 /// The type of a record. A log may contain types that a newer toolq added.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, AsRefStr, Display, EnumIter, EnumString, VariantNames,
+)]
+#[strum(serialize_all = "snake_case")]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 pub enum RecordKind {
     /// A run begins.
     Session,
@@ -280,53 +285,14 @@ pub enum RecordKind {
     /// The run ended.
     SessionEnd,
     /// A type that this toolq doesn't know.
+    #[strum(default, transparent)]
     Other(Box<str>),
 }
 
-/// The names used in the file.
-pub(crate) const KIND_NAMES: [(RecordKind, &str); 22] = [
-    (RecordKind::Session, "session"),
-    (RecordKind::Turn, "turn"),
-    (RecordKind::ModelResponse, "model_response"),
-    (RecordKind::ToolCall, "tool_call"),
-    (RecordKind::Approval, "approval"),
-    (RecordKind::ToolStart, "tool_start"),
-    (RecordKind::ToolResult, "tool_result"),
-    (RecordKind::ToolSkipped, "tool_skipped"),
-    (RecordKind::ToolInDoubt, "tool_in_doubt"),
-    (RecordKind::LateResult, "late_result"),
-    (RecordKind::ProbeStart, "probe_start"),
-    (RecordKind::ProbeEnd, "probe_end"),
-    (RecordKind::DescribeStart, "describe_start"),
-    (RecordKind::DescribeEnd, "describe_end"),
-    (RecordKind::ListStart, "list_start"),
-    (RecordKind::ListEnd, "list_end"),
-    (RecordKind::ServerStart, "server_start"),
-    (RecordKind::ServerEnd, "server_end"),
-    (RecordKind::ToolsChange, "tools_change"),
-    (RecordKind::Resolve, "resolve"),
-    (RecordKind::Recovered, "recovered"),
-    (RecordKind::SessionEnd, "session_end"),
-];
-
 impl RecordKind {
-    /// Converts the name used in the file.
-    pub fn from_name(name: &str) -> Self {
-        match KIND_NAMES.iter().find(|(_, known)| *known == name) {
-            Some((kind, _)) => kind.clone(),
-            None => Self::Other(name.into()),
-        }
-    }
-
     /// Returns the name used in the file.
     pub fn name(&self) -> &str {
-        match self {
-            Self::Other(name) => name,
-            kind => KIND_NAMES
-                .iter()
-                .find(|(known, _)| known == kind)
-                .map_or("", |(_, name)| name),
-        }
+        self.as_ref()
     }
 
     /// Whether the last run is unfinished after a record of this type, given whether it was before. `recovered` and
@@ -348,44 +314,24 @@ impl RecordKind {
     }
 }
 
-impl fmt::Display for RecordKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl Serialize for RecordKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for RecordKind {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<'_, str>::deserialize(deserializer)?;
-        Ok(Self::from_name(&name))
-    }
-}
-
 // Metadata of a `list_start` and a `list_end`.
 
 /// Metadata of a `list_start`: a server that tools.lock doesn't have is asked for its tools. A `list_end` also has the answer.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ListRecord<'a> {
     /// The key in tools.yaml.
     #[serde(borrow)]
     pub server: Cow<'a, str>,
     /// How long it took, with the server's start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// How many tools of the server can be called from then on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
     /// The digest of what the server announced.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub sha256: Option<Cow<'a, str>>,
     /// Why none of its tools can be called.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub error: Option<Cow<'a, str>>,
 }
 

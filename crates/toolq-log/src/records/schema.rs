@@ -4,8 +4,8 @@
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
+use strum::{IntoEnumIterator as _, VariantNames as _};
 
-use crate::records::record::KIND_NAMES;
 use crate::records::{
     ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, LateResultRecord,
     ListRecord, ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord,
@@ -20,11 +20,12 @@ pub fn log_schema() -> Value {
     let mut generator = settings
         .with(|settings| settings.contract = Contract::Serialize)
         .into_generator();
-    let names = KIND_NAMES.map(|(_, name)| name);
-    let mut type_schemas: Vec<Value> = KIND_NAMES
+    let (names, mut type_schemas): (Vec<&str>, Vec<Value>) = RecordKind::VARIANTS
         .iter()
-        .map(|(kind, _)| type_schema(kind, &mut generator))
-        .collect();
+        .zip(RecordKind::iter())
+        .filter(|(_, kind)| !matches!(kind, RecordKind::Other(_)))
+        .map(|(name, kind)| (*name, type_schema(&kind, &mut generator)))
+        .unzip();
     type_schemas.push(json!({
         "description": "A type that a newer toolq added. A reader may skip it unless its metadata has `must_understand: true`.",
         "properties": {"type": {"not": {"enum": names}}},

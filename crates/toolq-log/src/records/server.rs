@@ -12,6 +12,7 @@ use toolq_core::text::to_millis;
 use toolq_core::types::{ServerEnd, ServerStart};
 
 /// Metadata of a `server_start`: a server is ready for calls, or has ended before it was.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ServerStartRecord<'a> {
     /// The key in tools.yaml.
@@ -21,25 +22,23 @@ pub struct ServerStartRecord<'a> {
     #[serde(default)]
     pub earlier_starts: u32,
     /// The process id of its program. Missing for a server over HTTP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
     /// How long it took from its start until it was ready. Missing if it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_ms: Option<u64>,
     /// The revision of the protocol that it is spoken to in.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub protocol: Option<Cow<'a, str>>,
     /// The era of that revision: `legacy` or `modern`.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub era: Option<Cow<'a, str>>,
     /// The name that it gives itself.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub name: Option<Cow<'a, str>>,
     /// The version that it gives itself.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub version: Option<Cow<'a, str>>,
     /// The digest of what it announced, as in a `list_end`, if it was asked for its tools.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub tools_sha256: Option<Cow<'a, str>>,
 }
 

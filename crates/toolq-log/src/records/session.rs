@@ -13,6 +13,7 @@ use toolq_core::os::ProcessIdentity;
 use toolq_core::types::{CallRef, ToolsChange, ToolsConfig, TurnOrigin};
 
 /// Metadata of a `session`: the process, and what it runs with.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SessionRecord {
     /// Version of toolq.
@@ -22,22 +23,20 @@ pub struct SessionRecord {
     /// The tools file.
     pub tools: ToolsFileRef,
     /// The id of the plan that the session applies, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// The current directory.
     pub cwd: String,
     /// The directory in which commands run, and the base of relative paths in inputs.
     #[serde(default)]
+    #[serialize_always]
     pub root: Option<String>,
     /// How many calls may run at the same time.
     pub jobs: usize,
     /// The process.
     pub pid: u32,
     /// When that process started, in clock ticks since boot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_started: Option<u64>,
     /// The boot ID of the system at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
 }
 
@@ -111,21 +110,18 @@ impl ToolsChangeRecord {
 }
 
 /// Metadata of a `turn`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TurnRecord {
     /// Number of the turn, counted from 0. The turns of an agent are counted separately.
     pub turn: usize,
     /// The tool of the call that an agent works on in this turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The path of the input that the turn comes from, as it was given, or `-` for stdin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     /// The id of the message or response that requested the calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// The model that wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 

@@ -205,7 +205,7 @@ fn an_unknown_record_that_must_be_understood_is_refused() {
     let two_records = |kind: &str, second: Value, minor: u32| {
         let format = serde_json::json!({"format": {"major": 1, "minor": minor}});
         let mut log = record(RecordKind::Session, 0, format);
-        log.extend(record(RecordKind::from_name(kind), 1, second));
+        log.extend(record(RecordKind::from(kind), 1, second));
         log
     };
     assert_eq!(

@@ -23,7 +23,7 @@ fn check_sequence(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
             id: id(index),
             parent: parent.map(id),
             timestamp: 0,
-            kind: RecordKind::from_name(kind),
+            kind: RecordKind::from(*kind),
             content: RecordContent::Inline(Cow::Borrowed(&raw)),
             raw_metadata: Cow::Borrowed(&raw),
         };

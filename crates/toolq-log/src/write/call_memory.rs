@@ -1,7 +1,5 @@
 //! The log as the memory of its session: what the engine asks before a call starts, and what it waits for.
 
-use std::fmt;
-
 use crate::memory::{Claim, EntryName, RememberedIn, Settlement};
 use crate::records::{RecordKind, ResolveRecord, recorded_text};
 use crate::write::journal::Place;
@@ -85,12 +83,6 @@ impl CallMemory for SessionLog {
     }
 }
 
-impl fmt::Debug for SessionLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SessionLog").field(&self.path()).finish()
-    }
-}
-
 impl SessionLog {
     /// Notes which calls this session has made once they are claimed, before `done` is called.
     fn taking(&self, claims: &[(CallKey, CallClaim)], done: CommitDone) -> CommitDone {
@@ -153,7 +145,7 @@ impl Recorder {
         let claim = Claim {
             log: log.to_owned(),
             offset: 0,
-            generation: claim.generation,
+            word: claim.generation,
             context: open.identity.as_ref()?.context,
         };
         Some((name, claim, open.start?))

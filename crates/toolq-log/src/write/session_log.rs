@@ -20,7 +20,8 @@ use toolq_core::types::{CallKey, CallRef, EmitError, TurnOrigin};
 /// the file, or on their way there if they are large. Clones write the same log.
 ///
 /// [`EventSink::emit`]: toolq_core::types::EventSink::emit
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("SessionLog({:?})", self.path())]
 pub struct SessionLog(Arc<OpenLog>);
 
 struct OpenLog {

@@ -279,34 +279,21 @@ pub(crate) fn unreadable(method: &str, reason: &dyn fmt::Display) -> String {
 // `_meta` of the client's requests.
 
 /// `_meta` of a request.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct RequestMeta<'a> {
-    #[serde(
-        rename = "io.modelcontextprotocol/protocolVersion",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
     protocol_version: Option<&'static str>,
-    #[serde(
-        rename = "io.modelcontextprotocol/clientInfo",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
     client_info: Option<&'a Implementation>,
-    #[serde(
-        rename = "io.modelcontextprotocol/clientCapabilities",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
     client_capabilities: Option<EmptyObject>,
-    #[serde(rename = "progressToken", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "progressToken")]
     pub(crate) progress_token: Option<u64>,
     /// The key by which a server can recognize a repeated call. The protocol doesn't define one.
-    #[serde(
-        rename = "dev.toolq/idempotency-key",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "dev.toolq/idempotency-key")]
     pub(crate) idempotency_key: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) traceparent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tracestate: Option<&'a str>,
 }
 

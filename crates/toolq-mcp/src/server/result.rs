@@ -53,14 +53,13 @@ pub(crate) struct ListToolsResult<'a> {
 }
 
 /// Result of `tools/call`.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CallToolAnswer<'a> {
     content: &'a [ContentBlock],
-    #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a RawValue>,
     is_error: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<&'static str>,
     #[serde(rename = "_meta", skip_serializing_if = "CallResultMeta::is_empty")]
     meta: CallResultMeta<'a>,
@@ -132,14 +131,13 @@ pub(crate) struct WithdrawnParams {
 }
 
 /// Parameters of `notifications/progress`.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProgressParams<'a> {
     pub(crate) progress_token: &'a RawValue,
     pub(crate) progress: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<&'a str>,
 }
 
@@ -255,7 +253,7 @@ pub struct ToolCatalog {
     /// The tools as clients of the legacy era may see them.
     legacy_tools: Vec<Tool>,
     /// Where each tool is, by its name.
-    positions: HashMap<String, usize>,
+    pub(crate) positions: HashMap<String, usize>,
     /// What [`param_headers`](Self::param_headers) returns, once it is needed.
     known_param_headers: OnceLock<HashMap<String, ParamHeaders>>,
 }
@@ -273,11 +271,6 @@ impl ToolCatalog {
             tools,
             known_param_headers: OnceLock::new(),
         }
-    }
-
-    /// Returns whether there is a tool of this name.
-    pub(crate) fn has_tool(&self, name: &str) -> bool {
-        self.positions.contains_key(name)
     }
 
     /// Returns the headers that the tools ask for over HTTP, by the names of the tools.

@@ -103,7 +103,7 @@ impl ServerSession {
 
     /// Returns whether the list has a tool of this name now.
     pub fn lists_tool(&self, name: &str) -> bool {
-        self.catalog.has_tool(name)
+        self.catalog.positions.contains_key(name)
     }
 
     /// Returns the calls without an answer, oldest first.

@@ -27,18 +27,15 @@ pub(crate) struct LoadFailure {
 }
 
 /// What is wrong with a tool, and where.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct ToolsProblem {
     /// The keys that lead to it, from the name of the tool on, if it came from the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<Vec<String>>,
     /// The path of the file, otherwise, and the line.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<usize>,
     pub(super) message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hint: Option<String>,
 }
 

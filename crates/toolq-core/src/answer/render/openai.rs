@@ -13,12 +13,11 @@ use crate::answer::render::model_content::{
 use crate::types::{CallAnswer, CallKind, ResultContent};
 
 /// The message with the result of one call.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct ToolMessage<'a> {
     role: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<AnswerId<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
     content: Cow<'a, str>,
 }

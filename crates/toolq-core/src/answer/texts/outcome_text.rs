@@ -72,6 +72,10 @@ pub fn build_answer(
         Outcome::Succeeded { for_clients, .. } => for_clients.clone(),
         _ => None,
     };
+    let failure = || {
+        mask.apply(&describe_failure(call, tool, outcome))
+            .into_owned()
+    };
     CallAnswer {
         tool_use_id: call.id.clone(),
         has_number_id: call.has_number_id,
@@ -82,9 +86,7 @@ pub fn build_answer(
         for_clients,
         report: CallReport {
             status: outcome.status(),
-            error: outcome
-                .is_error()
-                .then(|| error_summary(call, tool, outcome, mask)),
+            error: outcome.is_error().then(failure),
             ..CallReport::default()
         },
     }
@@ -99,12 +101,6 @@ fn recorded_doubt(outcome: &Outcome) -> Option<&str> {
         } => start.answer.as_deref(),
         _ => None,
     }
-}
-
-/// Returns why a call failed, with secrets masked.
-fn error_summary(call: &Call, tool: Option<&Tool>, outcome: &Outcome, mask: &Mask) -> String {
-    mask.apply(&describe_failure(call, tool, outcome))
-        .into_owned()
 }
 
 /// Returns why a call failed, in one sentence: the cause if it is known, or else how the call ended.

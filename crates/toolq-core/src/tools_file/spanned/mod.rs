@@ -234,7 +234,8 @@ impl<T: JsonSchema> JsonSchema for SpannedTable<T> {
 }
 
 /// Why a value is invalid.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{self:?}")]
 pub(crate) enum FieldError {
     /// The value has the wrong type.
     WrongType {
@@ -357,11 +358,3 @@ impl Error for FieldError {
         Self::invalid_type(found, expected)
     }
 }
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
-}
-
-impl std::error::Error for FieldError {}

@@ -20,7 +20,7 @@ fn claim(log: &str) -> Claim {
     Claim {
         log: log.to_owned(),
         offset: 1234,
-        generation: 2,
+        word: 2,
         context: CallContext {
             message: Some(ContextDigest::of(&[b"message"])),
             before: None,
@@ -86,7 +86,7 @@ fn the_entry_of_an_attempt_is_short() {
     let claim = Claim {
         log: "20251121T200000Z-0123abcd".to_owned(),
         offset: 99_999_999,
-        generation: 1,
+        word: 1,
         context: CallContext {
             message: Some(context),
             before: Some(context),
@@ -102,7 +102,7 @@ fn one_question_is_asked_about_one_thing() {
     let question = |digest: &str| Question {
         log: "a".to_owned(),
         offset: 5,
-        digest: digest.to_owned(),
+        word: digest.to_owned(),
         context: CallContext::default(),
     };
     let ask = |digest| claims.ask(&name(1), &question(digest), false).unwrap();
