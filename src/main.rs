@@ -21,9 +21,6 @@ mod timeline;
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     program::main(std::env::args_os())
 }
