@@ -1,7 +1,6 @@
 //! Who approves the calls of a session, as the flags say.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -134,6 +133,8 @@ pub fn user_name(environment: &Environment) -> Option<String> {
 const TERMINAL: &str = "/dev/tty";
 
 /// Asks a person on the terminal.
+#[derive(derive_more::Debug)]
+#[debug("TerminalPrompt")]
 struct TerminalPrompt {
     terminal: Arc<File>,
     mask: Arc<Mask>,
@@ -144,12 +145,6 @@ struct TerminalPrompt {
     /// Held from a question to the end of reading its reply: agents ask at the same time, and what is typed must never
     /// reach the question of another call.
     turn_to_ask: Arc<tokio::sync::Mutex<()>>,
-}
-
-impl fmt::Debug for TerminalPrompt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TerminalPrompt").finish_non_exhaustive()
-    }
 }
 
 impl TerminalPrompt {

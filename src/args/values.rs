@@ -85,10 +85,10 @@ pub fn tools_format_parser() -> impl TypedValueParser<Value = ToolsFormat> {
         PossibleValue::new("json").help("The same for programs"),
     ];
     PossibleValuesParser::new(declarations.into_iter().chain(listings)).map(|name| {
-        match DeclarationFormat::parse(&name) {
-            Some(format) => ToolsFormat::Declarations(format),
-            None if name == "table" => ToolsFormat::Table,
-            None => ToolsFormat::Json,
+        match name.parse() {
+            Ok(format) => ToolsFormat::Declarations(format),
+            Err(_) if name == "table" => ToolsFormat::Table,
+            Err(_) => ToolsFormat::Json,
         }
     })
 }

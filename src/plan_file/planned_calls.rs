@@ -1,7 +1,6 @@
 //! The calls that a plan holds, while it is applied.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -20,20 +19,14 @@ const MAX_LISTED: usize = 5;
 
 /// The calls of a plan that is being applied. Every call is compared once more when it is about to run: an input in a
 /// file may have changed since the plan was compared with it.
+#[derive(derive_more::Debug)]
+#[debug("PlannedCalls({})", file.id)]
 pub struct PlannedCalls {
     file: PlanFile,
     mask: Arc<Mask>,
     /// By turn and position.
     calls: HashMap<(usize, usize), CallDigests>,
     user: Option<String>,
-}
-
-impl fmt::Debug for PlannedCalls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PlannedCalls")
-            .field("id", &self.file.id)
-            .finish_non_exhaustive()
-    }
 }
 
 impl PlannedCalls {

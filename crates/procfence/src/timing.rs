@@ -32,15 +32,13 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_millis(10);
 /// How many times to look for them.
 pub const MAX_SWEEPS: u32 = 100;
 
-const fn millis(duration: Duration) -> u64 {
-    duration.as_secs() * 1000 + duration.subsec_millis() as u64
-}
-
 // A killed process gets several looks before its reaper gives up.
-const _: () = assert!(millis(REAPER_KILL_TIMEOUT) >= 10 * millis(KILL_POLL_INTERVAL));
+const _: () = assert!(REAPER_KILL_TIMEOUT.as_millis() >= 10 * KILL_POLL_INTERVAL.as_millis());
 // A supervisor outwaits a reaper that waits for what it killed.
 const _: () = assert!(
-    millis(REAPER_EXIT_TIMEOUT) > millis(MAX_HOST_EXIT_GRACE) + millis(REAPER_KILL_TIMEOUT)
+    REAPER_EXIT_TIMEOUT.as_millis()
+        > MAX_HOST_EXIT_GRACE.as_millis() + REAPER_KILL_TIMEOUT.as_millis()
 );
 // The sweep for orphans lasts as long as a supervisor may take to kill them.
-const _: () = assert!(MAX_SWEEPS as u64 * millis(SWEEP_INTERVAL) >= millis(ORPHAN_KILL_TIMEOUT));
+const _: () =
+    assert!(MAX_SWEEPS as u128 * SWEEP_INTERVAL.as_millis() >= ORPHAN_KILL_TIMEOUT.as_millis());

@@ -11,6 +11,7 @@ pub mod exit;
 pub mod json;
 pub mod json_schema;
 #[cfg(test)]
+#[path = "../../toolq-testing/src/linear_time.rs"]
 mod linear_time;
 pub mod os;
 pub mod plan;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, fs, io};
+use std::{fs, io};
 
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
@@ -275,41 +275,25 @@ pub struct ToolCall {
 }
 
 /// What a function returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::From)]
 pub enum ToolOutput {
     /// A text.
+    #[from(String, &str)]
     Text(String),
     /// JSON: any, if the tool declares `output: json`, or else a list of content blocks.
+    #[from(skip)]
     Json(String),
-}
-
-impl From<String> for ToolOutput {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&str> for ToolOutput {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
 }
 
 type FunctionFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, String>> + Send>>;
 
 /// A function, and the keys that its tool would have in tools.yaml.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("FunctionTool({name})")]
 struct FunctionTool {
     name: String,
     keys: String,
     function: Arc<dyn Fn(ToolCall) -> FunctionFuture + Send + Sync>,
-}
-
-impl fmt::Debug for FunctionTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("FunctionTool");
-        debug.field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl FunctionTool {

@@ -1,7 +1,7 @@
 //! Errors: problems with files and inputs. A call that fails isn't an error; its result says so.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
 
 use toolq_core::text::line_starts;
 use toolq_core::tools_file::{HostToolProblem, SourceMap, SourcePosition};
@@ -83,7 +83,12 @@ pub enum Error {
 }
 
 /// Something wrong in a tools file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display(
+    "{}:{line}:{column}: {message}{}",
+    path.display(),
+    hint_suffix(hint.as_deref())
+)]
 #[non_exhaustive]
 pub struct ToolsFileProblem {
     /// The tools file, or the file that it includes.
@@ -119,14 +124,6 @@ impl ToolsFileProblem {
             message: problem.message.clone(),
             hint: problem.hint.clone(),
         }
-    }
-}
-
-impl fmt::Display for ToolsFileProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        write!(f, "{path}:{}:{}: {}", self.line, self.column, self.message)?;
-        f.write_str(&hint_suffix(self.hint.as_deref()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::commands::run::RunSettings;
+use crate::commands::run::RunArguments;
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
 use crate::output::{AnswerPrinter, CommandError, Exit, check_output_file, replace_file};
@@ -16,7 +16,7 @@ use toolq_engine::RememberedWrites;
 /// Answers one input after another.
 pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) session: &'s mut RunSession<'c>,
-    pub(crate) settings: RunSettings,
+    pub(crate) arguments: &'s RunArguments,
     /// The plan that the run applies.
     plan: Option<Arc<PlannedCalls>>,
     /// Number of turns in the earlier inputs.
@@ -32,12 +32,12 @@ pub(crate) struct InputAnswerer<'s, 'c> {
 impl<'s, 'c> InputAnswerer<'s, 'c> {
     pub(crate) fn new(
         session: &'s mut RunSession<'c>,
-        settings: RunSettings,
+        arguments: &'s RunArguments,
         plan: Option<Arc<PlannedCalls>>,
     ) -> Self {
         Self {
             session,
-            settings,
+            arguments,
             plan,
             turns_before: 0,
             input_path: String::new(),
@@ -72,7 +72,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         &mut self,
         recording: &Recording,
     ) -> Result<(), CommandError> {
-        let all = self.settings.include_answered;
+        let all = self.arguments.input.all;
         let open = recording.open_turns(all);
         let mut printer = self.new_printer(recording.layout(), open);
         if open > 1 {
@@ -95,7 +95,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     /// Finds the writes of all turns that have run or may have: what is read in earlier turns must not show what came after.
     async fn find_remembered_writes(&mut self, recording: &Recording) -> Result<(), CommandError> {
         for index in 0..recording.len() {
-            let turn = recording.turn(index, self.settings.include_answered)?;
+            let turn = recording.turn(index, self.arguments.input.all)?;
             let mut turn = turn.with_number(self.turns_before + index);
             turn.origin.input = Some(self.input_path.clone());
             let parts = self.session.turn_parts();
@@ -139,7 +139,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     /// Creates a printer for an input of `layout` with `turns` turns.
     pub(crate) fn new_printer(&self, layout: InputLayout, turns: usize) -> AnswerPrinter {
         let screen = self.session.sinks.screen();
-        let printer = self.settings.new_printer(layout, turns, screen);
+        let printer = self.arguments.new_printer(layout, turns, screen);
         printer.with_control(self.session.engine.control())
     }
 

@@ -78,19 +78,18 @@ pub fn run(
     } else {
         files::open_inputs(&arguments.input, InputSource::copied)?
     };
-    let run_settings = RunSettings::from(arguments);
     let message_file = arguments.message.as_deref();
     let message_file = message_file
         .map(|path| MessageFile::open(path, &mut inputs, &paths, context))
         .transpose()?;
     let recordings = files::recordings(&inputs);
     files::print_notes(recordings, arguments.input.all, &context.stderr);
-    if !streaming::wait_for_call(&mut inputs, run_settings, &context.stderr)? {
-        return finish_without_calls(inputs, run_settings, message_file, context);
+    if !streaming::wait_for_call(&mut inputs, arguments, &context.stderr)? {
+        return finish_without_calls(inputs, arguments, message_file, context);
     }
     let mut settings = session_settings(arguments, &context.environment);
     if let Some(path) = &arguments.plan {
-        settings.plan = Some(read_plan(path, &inputs, run_settings, &tools, context)?);
+        settings.plan = Some(read_plan(path, &inputs, arguments, &tools, context)?);
     }
     let plan = settings.plan.clone();
     let session = RunSession::begin(context, tools, &settings, CallSource::Inputs)?;
@@ -98,14 +97,14 @@ pub fn run(
     let inputs = paths.zip(inputs);
     let (session, answered) = session.run_on_worker(move |session| {
         Box::pin(async move {
-            let mut answerer = InputAnswerer::new(session, run_settings, plan);
+            let mut answerer = InputAnswerer::new(session, arguments, plan);
             let result = answerer.answer_inputs(inputs).await;
             (result, answerer.failures, answerer.messages)
         })
     });
     let has_log = settings.log.target != LogTarget::Disabled;
     let (result, failures, messages) = answered;
-    let exit = finish(session, run_settings, has_log, (result, failures));
+    let exit = finish(session, arguments, has_log, (result, failures));
     message_file.map_or(Ok(()), |file| file.write(&messages))?;
     exit
 }
@@ -114,12 +113,12 @@ pub fn run(
 /// that broke off.
 fn finish(
     session: RunSession<'_>,
-    settings: RunSettings,
+    arguments: &RunArguments,
     has_log: bool,
     (result, input_failures): (Result<(), CommandError>, Vec<CommandError>),
 ) -> Result<Exit, CommandError> {
     let context = session.context;
-    let failed = settings.fail_on_error && session.sinks.summary().errors() > 0;
+    let failed = arguments.fail_on_error && session.sinks.summary().errors() > 0;
     let exits = [
         result.as_ref().err().map(|failure| failure.exit),
         input_failures.first().map(|failure| failure.exit),
@@ -134,32 +133,6 @@ fn finish(
         _ => CommandError { exit, ..failure },
     })?;
     Ok(exit)
-}
-
-// What a run does, apart from its session.
-
-/// The settings of a run.
-#[derive(Debug, Clone, Copy)]
-struct RunSettings {
-    /// Calls that already have a result in the input run, too.
-    include_answered: bool,
-    /// Lines are answered as they arrive, each with one line.
-    follow: bool,
-    /// The form of the answers; `None` mirrors the input.
-    form: Option<AnswerForm>,
-    /// An error result makes the run fail.
-    fail_on_error: bool,
-}
-
-impl From<&RunArguments> for RunSettings {
-    fn from(arguments: &RunArguments) -> Self {
-        Self {
-            include_answered: arguments.input.all,
-            follow: arguments.follow,
-            form: arguments.to,
-            fail_on_error: arguments.fail_on_error,
-        }
-    }
 }
 
 /// Returns the settings of the session of a run.
@@ -178,15 +151,15 @@ pub(crate) fn session_settings(
     }
 }
 
-impl RunSettings {
+impl RunArguments {
     /// Returns a printer for an input of `layout` with `turns` turns.
     fn new_printer(
-        self,
+        &self,
         layout: InputLayout,
         turns: usize,
         screen: Option<ProgressScreen>,
     ) -> AnswerPrinter {
-        let printer = AnswerPrinter::new(self.form, layout, turns, screen);
+        let printer = AnswerPrinter::new(self.to, layout, turns, screen);
         if self.follow {
             return printer.with_compact_output();
         }
@@ -203,7 +176,7 @@ impl RunSettings {
 fn read_plan(
     path: &Path,
     inputs: &[CommandInput],
-    settings: RunSettings,
+    arguments: &RunArguments,
     tools: &Arc<ToolsConfig>,
     context: &CommandContext,
 ) -> Result<Arc<PlannedCalls>, CommandError> {
@@ -221,7 +194,7 @@ fn read_plan(
     let user = user_name(&context.environment);
     let plan = PlannedCalls::new(file, mask, user);
     let checker = CallChecker::new(Arc::clone(tools));
-    let turns = checked_turns(&recordings, settings.include_answered, &checker);
+    let turns = checked_turns(&recordings, arguments.input.all, &checker);
     plan.compare(tools, turns)?;
     Ok(Arc::new(plan))
 }
@@ -246,7 +219,7 @@ fn checked_turns<'a>(
 /// Ends a run without calls. Lines are answered by empty lists, documents and streams by nothing.
 fn finish_without_calls(
     inputs: Vec<CommandInput>,
-    settings: RunSettings,
+    arguments: &RunArguments,
     message_file: Option<MessageFile<'_>>,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
@@ -272,9 +245,9 @@ fn finish_without_calls(
                 continue;
             }
         };
-        let mut printer = settings.new_printer(recording.layout(), 0, None);
+        let mut printer = arguments.new_printer(recording.layout(), 0, None);
         for index in 0..recording.len() {
-            let turn = recording.turn(index, settings.include_answered)?;
+            let turn = recording.turn(index, arguments.input.all)?;
             answered += turn.answered_count;
             abandoned += turn.abandoned.len();
             if turn.call_count() == 0 {

@@ -1,6 +1,6 @@
 //! Answers inputs that are still arriving: streams, where each call starts as soon as it may, and lines, one by one.
 
-use crate::commands::run::RunSettings;
+use crate::commands::run::RunArguments;
 use crate::commands::run::input_answerer::InputAnswerer;
 use crate::input::{CommandInput, FollowInput, StreamInput, files};
 use crate::output::{AnswerPrinter, CommandError, Exit, StderrWriter};
@@ -14,10 +14,10 @@ use toolq_engine::MessageSource as _;
 /// The input can't be read, or stdout can't be written.
 pub(crate) fn wait_for_call(
     inputs: &mut [CommandInput],
-    settings: RunSettings,
+    arguments: &RunArguments,
     stderr: &StderrWriter,
 ) -> Result<bool, CommandError> {
-    let all = settings.include_answered;
+    let all = arguments.input.all;
     let recorded = |input: &CommandInput| matches!(input, CommandInput::Recording(known) if known.open_calls(all) > 0);
     if inputs.iter().any(recorded) {
         return Ok(true);
@@ -26,7 +26,7 @@ pub(crate) fn wait_for_call(
         let has_call = match input {
             CommandInput::Recording(_) => false,
             CommandInput::Stream(stream) => stream.wait_for_call(),
-            CommandInput::Follow(lines) => wait_for_call_in_lines(lines, settings, stderr)?,
+            CommandInput::Follow(lines) => wait_for_call_in_lines(lines, arguments, stderr)?,
         };
         if has_call {
             return Ok(true);
@@ -37,12 +37,12 @@ pub(crate) fn wait_for_call(
 
 fn wait_for_call_in_lines(
     lines: &mut FollowInput,
-    settings: RunSettings,
+    arguments: &RunArguments,
     stderr: &StderrWriter,
 ) -> Result<bool, CommandError> {
-    let mut printer = settings.new_printer(InputLayout::Lines, 0, None);
+    let mut printer = arguments.new_printer(InputLayout::Lines, 0, None);
     while let Some(line) = lines.next_blocking()? {
-        if has_call(&line, settings) {
+        if has_call(&line, arguments) {
             lines.put_back(line);
             return Ok(true);
         }
@@ -53,8 +53,8 @@ fn wait_for_call_in_lines(
     Ok(false)
 }
 
-fn has_call(line: &FollowedLine, settings: RunSettings) -> bool {
-    matches!(line, FollowedLine::Recording(line) if line.open_calls(settings.include_answered) > 0)
+fn has_call(line: &FollowedLine, arguments: &RunArguments) -> bool {
+    matches!(line, FollowedLine::Recording(line) if line.open_calls(arguments.input.all) > 0)
 }
 
 /// Answers a line in which nothing is to run, with an empty list or an error. Returns the number of its turns.
@@ -167,7 +167,7 @@ impl InputAnswerer<'_, '_> {
         mut lines: FollowInput,
     ) -> Result<(), CommandError> {
         lines.read_in_background().map_err(CommandError::usage)?;
-        let include_answered = self.settings.include_answered;
+        let include_answered = self.arguments.input.all;
         let control = self.session.engine.control();
         self.turns_before += lines.skipped_turns();
         loop {

@@ -5,7 +5,6 @@
 //! this one call.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -36,7 +35,8 @@ const CONNECTION_CHECK: Duration = Duration::from_secs(1);
 const MAX_REASON_CHARS: usize = 2000;
 
 /// Asks clients. It is made before there can be any.
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("ClientApprover")]
 pub(crate) struct ClientApprover(OnceLock<ApproverConnection>);
 
 struct ApproverConnection {
@@ -52,12 +52,6 @@ pub(crate) struct QuestionDigest([u8; 32]);
 struct ClientQuestion {
     asked: ClientCall,
     question: QuestionId,
-}
-
-impl fmt::Debug for ClientApprover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientApprover").finish_non_exhaustive()
-    }
 }
 
 impl ClientApprover {

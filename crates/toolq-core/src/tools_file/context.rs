@@ -156,6 +156,7 @@ impl SourcePosition<'_> {
 }
 
 /// Where a problem is: a span, or a span with a label.
+#[derive(derive_more::From)]
 pub(crate) struct Place<'l> {
     span: Span,
     label: &'l str,
@@ -164,12 +165,6 @@ pub(crate) struct Place<'l> {
 impl From<Span> for Place<'_> {
     fn from(span: Span) -> Self {
         Self { span, label: "" }
-    }
-}
-
-impl<'l> From<(Span, &'l str)> for Place<'l> {
-    fn from((span, label): (Span, &'l str)) -> Self {
-        Self { span, label }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Turns and their calls: what a model asked for, what tells calls apart, and their traces.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -483,7 +482,8 @@ fn path_text(path: &[(usize, usize)]) -> String {
 const MAX_TRACESTATE_BYTES: usize = 512;
 
 /// The span in which toolq was started, according to `TRACEPARENT` and `TRACESTATE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("00-{trace_id:032x}-{span_id:016x}-{:02x}", u8::from(*is_sampled))]
 pub struct Traceparent {
     pub(super) trace_id: u128,
     pub(super) span_id: u64,
@@ -515,15 +515,6 @@ impl Traceparent {
                 .filter(|state| is_tracestate(state))
                 .map(str::to_owned),
         })
-    }
-}
-
-/// The value of a `traceparent`.
-impl fmt::Display for Traceparent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = u8::from(self.is_sampled);
-        let (trace_id, span_id) = (self.trace_id, self.span_id);
-        write!(f, "00-{trace_id:032x}-{span_id:016x}-{flags:02x}")
     }
 }
 

@@ -18,10 +18,9 @@ pub enum Api {
 }
 
 /// The wire format of an input.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Display, IntoStaticStr, VariantArray,
-)]
+#[derive(Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Anthropic Messages API: a response, message, request, content block, or array of blocks.
     #[default]
@@ -106,20 +105,10 @@ impl StreamVendor {
 
 /// The form of the results of one turn. It mirrors the form of the calls, unless `--to` overrides it.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    IntoStaticStr,
-    VariantArray,
-    Display,
-    EnumString,
+    Display, EnumString, IntoStaticStr, VariantArray, SerializeDisplay, DeserializeFromStr,
 )]
 #[strum(serialize_all = "kebab-case")]
-#[derive(SerializeDisplay, DeserializeFromStr)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum AnswerForm {
     /// `{"role":"user","content":[{"type":"tool_result",…}]}`
     #[default]

@@ -52,22 +52,9 @@ pub struct RuleSetting {
 
 /// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
 /// whether a call that may have run is repeated.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Serialize, Deserialize, JsonSchema, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Only reads.

@@ -8,11 +8,9 @@ use serde_with::{DeserializeFromStr, SerializeDisplay};
 use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// How a call ended, in one word: the word that the session log, the events and the reports use.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, Hash, AsRefStr, Display, EnumString, VariantNames,
-)]
+#[derive(AsRefStr, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[derive(SerializeDisplay, DeserializeFromStr)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr)]
 #[non_exhaustive]
 pub enum Status {
     /// It succeeded.

@@ -46,6 +46,8 @@ impl AddAssign for Usage {
 /// The usage of one or more responses. `None` if an API didn't report it for one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[derive(derive_more::From)]
+#[from(Usage)]
 #[schemars(inline)]
 pub struct ReportedUsage(pub Option<Usage>);
 
@@ -60,12 +62,6 @@ impl ReportedUsage {
 impl Default for ReportedUsage {
     fn default() -> Self {
         Self(Some(Usage::default()))
-    }
-}
-
-impl From<Usage> for ReportedUsage {
-    fn from(usage: Usage) -> Self {
-        Self(Some(usage))
     }
 }
 

@@ -234,11 +234,9 @@ pub(crate) fn may_begin_log(line: &[u8], is_torn: bool) -> bool {
 // The types of records.
 
 /// The type of a record. A log may contain types that a newer toolq added.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, AsRefStr, Display, EnumIter, EnumString, VariantNames,
-)]
+#[derive(AsRefStr, Display, EnumIter, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[derive(SerializeDisplay, DeserializeFromStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr)]
 pub enum RecordKind {
     /// A run begins.
     Session,

@@ -217,8 +217,8 @@ impl HostMessage {
             }
             "list" => {
                 let ListLine { format, .. } = read(line)?;
-                let known = DeclarationFormat::parse(&format)
-                    .filter(|format| *format != DeclarationFormat::Markdown);
+                let known = format.parse().ok();
+                let known = known.filter(|format| *format != DeclarationFormat::Markdown);
                 let format = known.ok_or_else(|| format!("there is no format `{format}`"))?;
                 Self::List { id, format }
             }

@@ -1,7 +1,6 @@
 //! The turns that the host waits for, and the approvals that they wait for.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -26,7 +25,8 @@ use toolq_engine::{
 const MAX_OPEN_TURNS: usize = 1024;
 
 /// The turns in flight. As an [`ApprovalPrompt`], it also asks the host for approvals.
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("OpenTurns")]
 pub(crate) struct OpenTurns {
     /// All turns of a host are one conversation.
     outputs: ConversationOutputs,
@@ -38,12 +38,6 @@ pub(crate) struct OpenTurns {
 struct HostConnection {
     output: ClientOutput,
     mask: Arc<Mask>,
-}
-
-impl fmt::Debug for OpenTurns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenTurns").finish_non_exhaustive()
-    }
 }
 
 impl OpenTurns {

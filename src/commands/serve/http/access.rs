@@ -17,6 +17,8 @@ pub(crate) struct AccessPolicy {
 }
 
 /// The secret that every request must have.
+#[derive(derive_more::Debug)]
+#[debug("BearerToken")]
 pub(crate) struct BearerToken(Vec<u8>);
 
 /// Where a web page comes from.
@@ -47,12 +49,6 @@ impl BearerToken {
         };
         let (scheme, token) = value.as_bytes().split_at(value.len().min(b"Bearer ".len()));
         scheme.eq_ignore_ascii_case(b"Bearer ") && token.trim_ascii().ct_eq(&self.0).into()
-    }
-}
-
-impl std::fmt::Debug for BearerToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BearerToken")
     }
 }
 

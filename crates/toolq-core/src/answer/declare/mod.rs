@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::json_schema::find_schema_errors;
 use crate::types::{Backing, Effect, Tool, ToolsConfig};
 
 /// A format of tool declarations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum DeclarationFormat {
     /// `tools` of a Messages API request.
@@ -41,14 +41,6 @@ impl DeclarationFormat {
     /// The name that `--format` accepts.
     pub fn name(self) -> &'static str {
         self.into()
-    }
-
-    /// Returns the format of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|format| format.name() == name)
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 ///
 /// # Panics
 /// It takes more than nine times as long.
-pub(crate) fn assert_linear_time(what: &str, count: usize, mut work: impl FnMut(usize)) {
+pub fn assert_linear_time(what: &str, count: usize, mut work: impl FnMut(usize)) {
     let mut fastest = |tries, count| {
         let times = std::iter::repeat_with(|| {
             let began = processor_time();
