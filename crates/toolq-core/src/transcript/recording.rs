@@ -284,7 +284,7 @@ impl Recording {
         })
     }
 
-    /// Calls `visit` with each [turn](Self::turn), in order, while another thread reads the next ones.
+    /// Calls `visit` with each [turn](Self::turn), in order, while another thread reads the next ones of many.
     ///
     /// # Errors
     /// A turn can't be read, or the first error of `visit`.
@@ -293,17 +293,16 @@ impl Recording {
         include_answered: bool,
         mut visit: impl FnMut(Turn) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (sender, turns) = mpsc::sync_channel(TURNS_AHEAD);
+        let mut turns = (0..self.len()).map(|number| self.turn(number, include_answered));
+        // A thread costs a small input more than it saves.
+        if turns.len() < TURNS_AHEAD {
+            return turns.try_for_each(|turn| visit(turn?));
+        }
+        let (sender, ahead) = mpsc::sync_channel(TURNS_AHEAD);
         thread::scope(|scope| {
-            scope.spawn(move || {
-                for number in 0..self.len() {
-                    let turn = self.turn(number, include_answered);
-                    if sender.send(turn).is_err() {
-                        break; // Nobody wants more.
-                    }
-                }
-            });
-            turns.into_iter().try_for_each(|turn| visit(turn?))
+            // It ends when nobody wants more.
+            scope.spawn(move || turns.try_for_each(|turn| sender.send(turn).ok()));
+            ahead.into_iter().try_for_each(|turn| visit(turn?))
         })
     }
 
