@@ -96,7 +96,6 @@ fn print_input(
 ) -> Result<Exit, CommandError> {
     match input {
         CommandInput::Recording(recording) => {
-            let recording = recording.with_read_ahead();
             printer.begin_recording(&recording)?;
             let all = arguments.input.all;
             let printed = recording.for_each_turn(all, |turn| printer.print_turn(turn));

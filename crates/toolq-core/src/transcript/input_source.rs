@@ -6,11 +6,9 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek as _, Write as _};
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use data_encoding::HEXLOWER;
-use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 /// How much is read at a time while counting lines, in bytes.
@@ -164,8 +162,6 @@ pub(crate) struct SpooledInput {
     /// Offset of the input in `file`.
     start: u64,
     copied_from: Option<Box<SpooledInput>>,
-    /// The bytes around the last ones that were read, if they are kept.
-    read_ahead: Option<Mutex<ReadAhead>>,
 }
 
 impl SpooledInput {
@@ -175,13 +171,7 @@ impl SpooledInput {
             file,
             start,
             copied_from: None,
-            read_ahead: None,
         }
-    }
-
-    /// Reads ahead from now on.
-    pub fn begin_read_ahead(&mut self) {
-        self.read_ahead = Some(Mutex::default());
     }
 
     /// Returns the file if the input is all of it.
@@ -194,17 +184,13 @@ impl SpooledInput {
 
     /// Reads the bytes from `begin` to `end` as text.
     pub fn read_text(&self, begin: u64, end: u64) -> Result<String, InputError> {
-        self.read_bytes(self.start + begin..self.start + end)
-            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
-            .map_err(|error| InputError::from_io(&self.name, "changed while being read", &error))
-    }
-
-    fn read_bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
-        if let Some(read_ahead) = &self.read_ahead {
-            let mut read_ahead = read_ahead.lock();
-            return read_ahead.read(&self.file, range);
-        }
-        read_range(&self.file, range)
+        let read = || {
+            let count = usize::try_from(end - begin).map_err(io::Error::other)?;
+            let mut bytes = vec![0; count];
+            self.file.read_exact_at(&mut bytes, self.start + begin)?;
+            String::from_utf8(bytes).map_err(io::Error::other)
+        };
+        read().map_err(|error| InputError::from_io(&self.name, "changed while being read", &error))
     }
 
     /// Converts the offset of an error to a line and column. If its document starts on an earlier line and there is no
@@ -258,94 +244,6 @@ impl LineCol {
             _ => self.column += 1,
         }
     }
-}
-
-// Reads the bytes of a file at the offsets of its calls. While these follow each other closely, as in a recording with many
-// short turns, one read serves many of them.
-
-/// How much the first window of a sequence holds, and the largest, in bytes.
-const WINDOW_BYTES: Range<usize> = 8 * 1024..64 * 1024;
-/// How much of a window comes before the range that was asked for, in bytes: the id of a response is read after its calls.
-const LOOKBACK_BYTES: u64 = 2 * 1024;
-/// The largest gap to the range before, in bytes, at which one range follows another.
-const MAX_GAP_BYTES: u64 = 16 * 1024;
-/// Longer ranges are read on their own, in bytes.
-const MAX_SHORT_BYTES: u64 = 16 * 1024;
-
-/// The part of a file that was read last.
-#[derive(Debug, Default)]
-struct ReadAhead {
-    /// Offset of `window` in the file.
-    begin: u64,
-    window: Vec<u8>,
-    /// End of the range that was asked for last.
-    last_end: u64,
-}
-
-impl ReadAhead {
-    /// Returns the bytes of `range`, an offset in `file` to another one.
-    ///
-    /// # Errors
-    /// The file can't be read, or ends before the range does.
-    fn read(&mut self, file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
-        let near = self.last_end.saturating_sub(LOOKBACK_BYTES)..=self.last_end + MAX_GAP_BYTES;
-        let follows = near.contains(&range.start);
-        self.last_end = range.end;
-        if let Some(bytes) = self.in_window(&range) {
-            return Ok(bytes.to_vec());
-        }
-        if !follows || range.end - range.start > MAX_SHORT_BYTES {
-            return read_range(file, range);
-        }
-        self.fill(file, &range)?;
-        let bytes = self.in_window(&range).ok_or(ErrorKind::UnexpectedEof)?;
-        Ok(bytes.to_vec())
-    }
-
-    fn in_window(&self, range: &Range<u64>) -> Option<&[u8]> {
-        let begin = usize::try_from(range.start.checked_sub(self.begin)?).ok()?;
-        let end = usize::try_from(range.end.checked_sub(self.begin)?).ok()?;
-        self.window.get(begin..end)
-    }
-
-    /// Reads a window around `range`, which grows as long as each continues the last one.
-    fn fill(&mut self, file: &File, range: &Range<u64>) -> io::Result<()> {
-        let begin = range.start.saturating_sub(LOOKBACK_BYTES);
-        let continues = (self.begin..=self.begin + self.window.len() as u64).contains(&begin);
-        let bytes = match self.window.len() {
-            last if continues => (2 * last).clamp(WINDOW_BYTES.start, WINDOW_BYTES.end),
-            _ => WINDOW_BYTES.start,
-        };
-        let needed = usize::try_from(range.end - begin).map_err(io::Error::other)?;
-        self.begin = begin;
-        self.window.resize(bytes.max(needed), 0);
-        let mut filled = 0;
-        // What comes after the range isn't worth another read, nor an error.
-        while filled < needed {
-            match file.read_at(&mut self.window[filled..], begin + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.window.clear();
-                    return Err(error);
-                }
-            }
-        }
-        self.window.truncate(filled);
-        Ok(())
-    }
-}
-
-/// Returns the bytes of `range`, an offset in `file` to another one.
-///
-/// # Errors
-/// The file can't be read, or ends before the range does.
-fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
-    let count = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
-    let mut bytes = vec![0; count];
-    file.read_exact_at(&mut bytes, range.start)?;
-    Ok(bytes)
 }
 
 // Errors in an input, with their position and a hint for the user.
@@ -448,73 +346,5 @@ impl OffsetError {
             document_offset: Some(offset),
             ..self
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    const FILE_BYTES: usize = 200_003;
-
-    fn file() -> (File, Vec<u8>) {
-        let bytes: Vec<u8> = (0..=250).cycle().take(FILE_BYTES).collect();
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&bytes).unwrap();
-        (file, bytes)
-    }
-
-    fn read(ahead: &mut ReadAhead, file: &File, range: &Range<usize>) -> io::Result<Vec<u8>> {
-        ahead.read(file, range.start as u64..range.end as u64)
-    }
-
-    #[test]
-    fn ranges_in_any_order_have_their_own_bytes() {
-        let (file, bytes) = file();
-        let mut ahead = ReadAhead::default();
-        let mut expect = |range: Range<usize>| {
-            let read = read(&mut ahead, &file, &range).unwrap();
-            assert!(read == bytes[range.clone()], "{range:?}");
-        };
-        let starts = |step| (0..FILE_BYTES - 100).step_by(step);
-        for start in starts(1_777).chain(starts(1_777).rev()) {
-            expect(start..start + 100);
-        }
-        for start in starts(9_973) {
-            // As in a recording: the calls of a turn, the id that comes before them, and a long result somewhere else.
-            expect(start + 50..start + 90);
-            expect(start..start + 7);
-            let far = FILE_BYTES - 20_000 - start % 1_000;
-            expect(far..far + 18_000);
-        }
-        expect(FILE_BYTES - 5..FILE_BYTES);
-        expect(FILE_BYTES..FILE_BYTES);
-    }
-
-    #[test]
-    fn a_range_past_the_end_of_the_file_is_an_error() {
-        let (file, _) = file();
-        let mut ahead = ReadAhead::default();
-        for before_end in [200, 100, 50, 20, FILE_BYTES] {
-            let start = FILE_BYTES - before_end;
-            let error = read(&mut ahead, &file, &(start..start + 80)).err();
-            let expected = (before_end < 80).then_some(ErrorKind::UnexpectedEof);
-            assert_eq!(error.map(|error| error.kind()), expected, "{start}");
-        }
-    }
-
-    #[test]
-    fn ranges_that_follow_each_other_are_read_together() {
-        let (file, _) = file();
-        let mut ahead = ReadAhead::default();
-        for range in [0..100, 150..200] {
-            read(&mut ahead, &file, &range).unwrap();
-        }
-        // Nothing is left to read, but the window still has what follows.
-        file.set_len(0).unwrap();
-        assert!(read(&mut ahead, &file, &(210..300)).is_ok());
-        assert!(read(&mut ahead, &file, &(100_000..100_010)).is_err());
     }
 }

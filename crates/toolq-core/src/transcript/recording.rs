@@ -124,14 +124,6 @@ impl Recording {
         self
     }
 
-    /// Reads ahead from now on, for a caller that takes the turns in order and runs nothing in between. A change of the file is
-    /// then noticed later, or not at all.
-    #[must_use]
-    pub fn with_read_ahead(mut self) -> Self {
-        self.bodies.spooled.begin_read_ahead();
-        self
-    }
-
     /// Checks that the stored content of every open call can be loaded, or of every call with `include_answered`. To be
     /// used before anything runs, so that missing content doesn't fail a run halfway.
     ///
@@ -284,7 +276,7 @@ impl Recording {
         })
     }
 
-    /// Calls `visit` with each [turn](Self::turn), in order, while another thread reads the next ones of many.
+    /// Calls `visit` with each [turn](Self::turn), in order. If there are many, another thread reads the next ones meanwhile.
     ///
     /// # Errors
     /// A turn can't be read, or the first error of `visit`.
