@@ -403,6 +403,29 @@ servers:
     assert_eq!(found, expected);
 }
 
+/// A probe has the environment of its tool's command. What it lacks is said once, either in the report or at its place.
+#[test]
+fn what_a_tool_lacks_is_said_once() {
+    let tools = r#"version: 1
+tools:
+  pay:
+    input_schema: {type: object}
+    command: {argv: [cat], env: {X: "${UNSET}"}}
+    probe: [cat]
+"#;
+    let sandbox = || CliSandbox::new().tools(tools);
+    let placed = sandbox().run(&["check", "--format", "json"]);
+    let unset = "the variable UNSET is unset or empty";
+    assert_eq!(
+        warnings_and_places(&placed, tools),
+        [(unset.to_owned(), "command".to_owned())]
+    );
+    let reported = sandbox().run(&["check", "--machine"]);
+    assert_eq!(reported.stdout.matches(unset).count(), 1);
+    assert!(!reported.stderr.contains(unset), "{}", reported.stderr);
+    assert!(reported.stderr.contains("no problems; 1 thing is missing"));
+}
+
 /// One in `defaults` is about many tools. Where a gap is allowed, there is nothing to warn about.
 #[cfg(target_os = "linux")]
 #[test]

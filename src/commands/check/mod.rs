@@ -65,7 +65,10 @@ pub fn check_tools_file(
     let survey = |tools| survey_needs(tools, &context.environment, connects);
     // What a file with errors needs isn't known.
     let needs = file.loaded.tools.as_ref().map(survey);
-    let mut problems = find_problems(&file, needs.as_ref(), context);
+    // The report for people says the same about each tool.
+    let is_reported = arguments.machine && arguments.format == CheckFormat::Text;
+    let placed = needs.as_ref().filter(|_| !is_reported);
+    let mut problems = find_problems(&file, placed, context);
     let needs = needs.filter(|_| arguments.machine);
     let errors = problems
         .iter()

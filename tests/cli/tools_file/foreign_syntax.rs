@@ -1,5 +1,7 @@
 //! Warnings and hints for the syntax of shells, other template languages and other tools' configuration.
 
+use toolq_core::types::Severity;
+
 use crate::tools_file::{
     assert_no_problems, assert_warned, expand_line_breaks, file_with_lines, file_with_tool,
     load_text,
@@ -113,6 +115,14 @@ fn misplaced_keys_get_a_hint() {
         paths: a                ⇒ `[a]`
         "#,
     );
+    assert_hint(
+        |key| file_with_tool(&format!("command: {{argv: [date], {key}}}")),
+        r"
+        timeout: 5s             ⇒ next to `command`
+        sandbox: {}             ⇒ next to `command`
+        args: [x]               ⇒ did you mean `argv`?
+        ",
+    );
     assert_hint(file_with_lines, "secret: [A] ⇒ did you mean `secrets`?");
     assert_hint(
         file_with_lines,
@@ -130,6 +140,31 @@ fn misplaced_keys_get_a_hint() {
         str::to_owned,
         "version: 1 ⏎ tools: ⏎  - name: look ⇒ write `look:` instead of `- name: look`",
     );
+}
+
+/// MCP clients have other keys for servers. A server that has one of them has one error.
+#[test]
+fn servers_as_clients_write_them_get_a_hint() {
+    for (server, expected) in [
+        ("command: [npx], args: [-y, server]", "a part of `command`"),
+        ("command: [npx], env: {A: b}", "a part of `command`"),
+        ("command: [npx], type: stdio", "leave it out"),
+        (
+            "command: [npx], timeout: 5s",
+            "under `defaults` of the server",
+        ),
+        ("command: npx", ""),
+    ] {
+        let text = file_with_lines(&format!("servers: {{gh: {{{server}}}}}"));
+        let problems = load_text(&text).problems;
+        let errors = problems.iter();
+        let errors = errors.filter(|problem| problem.severity == Severity::Error);
+        let [error] = &errors.collect::<Vec<_>>()[..] else {
+            panic!("{text}{problems:#?}");
+        };
+        let hint = error.hint.as_deref().unwrap_or_default();
+        assert!(hint.contains(expected), "{text}{error:#?}");
+    }
 }
 
 /// The hint says how the program's own language reads an argument.

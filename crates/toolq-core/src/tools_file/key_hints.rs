@@ -3,6 +3,7 @@
 /// Returns a hint for the unknown `key` of a table with these `fields`, if it is a common mistake.
 pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
     let is_tool_table = fields.contains(&"input_schema");
+    let is_server_table = fields.contains(&"restarts");
     let has_policy = fields.contains(&"on_failure");
     let hint = match key {
         "secret" | "secrets" if is_tool_table => {
@@ -18,6 +19,18 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
             if is_tool_table =>
         {
             "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
+        }
+        "args" | "argv" | "env" | "cwd" | "pass_env" if is_server_table => {
+            "it is a part of `command`: `command: {argv: [npx, -y, PACKAGE], env: {NAME: value}}`"
+        }
+        "type" | "transport" if is_server_table => {
+            "leave it out: a server with `command` is started, one with `url` is asked over HTTP"
+        }
+        "timeout" | "retry" | "approve" | "coerce" if is_server_table => {
+            "it is a setting of its tools: write it under `defaults` of the server"
+        }
+        "timeout" | "retry" | "sandbox" | "wrapper" | "approve" if fields.contains(&"dashes") => {
+            "it is a key of the tool: write it next to `command`"
         }
         "url" | "method" | "query" | "headers" | "body" | "form" | "select" if is_tool_table => {
             "it is a key of `http`: `http: {url: \"https://…\"}`"

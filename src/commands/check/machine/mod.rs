@@ -89,16 +89,23 @@ fn survey_tool(tool: &Tool, surroundings: &Surroundings<'_>) -> Vec<MissingRequi
         _ => None,
     };
     let programs = [
+        (command, ProgramRole::Tool),
         (describe, ProgramRole::Describe),
         (tool.probe.as_ref(), ProgramRole::Probe),
-        (command, ProgramRole::Tool),
     ];
-    let mut missing = Vec::new();
+    let mut missing = RemoteParty::of_tool(tool)
+        .map(|remote| remote.survey(surroundings))
+        .unwrap_or_default();
     for (program, role) in programs {
-        missing.extend(program.map(|program| survey_command(program, role, surroundings)));
+        let needed = program.map(|program| survey_command(program, role, surroundings));
+        for requirement in needed.into_iter().flatten() {
+            // The command's environment is also that of the other two.
+            if !missing.iter().any(|known| requirement.is_same_as(known)) {
+                missing.push(requirement);
+            }
+        }
     }
-    missing.extend(RemoteParty::of_tool(tool).map(|remote| remote.survey(surroundings)));
-    missing.concat()
+    missing
 }
 
 fn survey_server(

@@ -25,7 +25,6 @@ pub(in crate::commands::check) fn find_machine_warnings(
                 .iter_mut()
                 .find(|(known, _)| known.is_same_as(missing))
             {
-                Some((_, owners)) if owners.last() == Some(&owner) => {}
                 Some((_, owners)) => owners.push(owner),
                 None => variables.push((missing, vec![owner])),
             }

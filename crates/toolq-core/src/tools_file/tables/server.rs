@@ -147,6 +147,8 @@ fn resolve_transport(
 ) -> Option<ServerTransport> {
     let server = &file.value;
     match (server.command.spanned(), server.url.spanned()) {
+        // What is wrong with the one that is there has been said.
+        (None, None) if !server.command.is_missing() || !server.url.is_missing() => None,
         (None, None) => {
             context.diagnostics.error(
                 (file.key_span, "no program and no address"),
