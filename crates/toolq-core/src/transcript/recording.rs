@@ -12,8 +12,8 @@ use crate::transcript::input_source::{InputError, InputSource, OffsetError};
 use crate::transcript::reply_pairing::{ReplyEntry, UnknownKinds};
 use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
 
-/// Number of turns that are read before they are visited.
-const TURNS_AHEAD: usize = 8;
+/// Number of turns that one thread hands to another at once. Each time costs more than to read a short one.
+const CHUNK_TURNS: usize = 8;
 
 /// Returns the error for a document that asks for something that toolq doesn't know, and for nothing else.
 fn unknown_kinds_error(kinds: &UnknownKinds) -> OffsetError {
@@ -285,16 +285,23 @@ impl Recording {
         include_answered: bool,
         mut visit: impl FnMut(Turn) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut turns = (0..self.len()).map(|number| self.turn(number, include_answered));
+        let mut chunks = (0..self.len()).step_by(CHUNK_TURNS).map(|first| {
+            let numbers = first..self.len().min(first + CHUNK_TURNS);
+            let turns = numbers.map(|number| self.turn(number, include_answered));
+            turns.collect::<Vec<_>>()
+        });
         // A thread costs a small input more than it saves.
-        if turns.len() < TURNS_AHEAD {
-            return turns.try_for_each(|turn| visit(turn?));
+        if chunks.len() < 2 {
+            return chunks.flatten().try_for_each(|turn| visit(turn?));
         }
-        let (sender, ahead) = mpsc::sync_channel(TURNS_AHEAD);
+        let (sender, ahead) = mpsc::sync_channel(1);
         thread::scope(|scope| {
             // It ends when nobody wants more.
-            scope.spawn(move || turns.try_for_each(|turn| sender.send(turn).ok()));
-            ahead.into_iter().try_for_each(|turn| visit(turn?))
+            scope.spawn(move || chunks.try_for_each(|turns| sender.send(turns).ok()));
+            ahead
+                .into_iter()
+                .flatten()
+                .try_for_each(|turn| visit(turn?))
         })
     }
 
