@@ -1,10 +1,56 @@
 //! The calls of an input: which still need a result, and their ids, names and inputs.
 
 use toolq_core::json::InvalidInput;
+use toolq_core::transcript::{InputError, InputSource, Recording};
 use toolq_core::types::ResponseEnding;
 
 use super::shapes::{CHAT_CALL, FUNCTION_CALL_ITEM, TOOL_USE};
-use super::{open_calls, read};
+use super::{MAX_DOCUMENT_BYTES, open_calls, read};
+
+/// However many there are, each turn comes once and in order, until one is refused or can't be read any more.
+#[test]
+fn turns_are_visited_in_order() {
+    let visit = |recording: &Recording, refused: usize| {
+        let mut visited = Vec::new();
+        let result = recording.for_each_turn(false, |turn| {
+            let number = turn.number;
+            visited.push(number);
+            (number != refused)
+                .then_some(())
+                .ok_or_else(|| Refusal(None))
+        });
+        assert_eq!(visited, (0..visited.len()).collect::<Vec<_>>());
+        (visited.len(), result)
+    };
+    for count in [1, 7, 8, 9, 16, 17, 100] {
+        let recording = read(format!("[{TOOL_USE}]\n").repeat(count)).unwrap();
+        assert!(matches!(visit(&recording, count), (visited, Ok(())) if visited == count));
+        for refused in 0..count {
+            let (visited, result) = visit(&recording, refused);
+            assert!(matches!(result, Err(Refusal(None))));
+            assert_eq!(visited, refused + 1);
+        }
+    }
+    let mut file = tempfile::tempfile().unwrap();
+    let line = format!("[{TOOL_USE}]\n");
+    std::io::Write::write_all(&mut file, line.repeat(100).as_bytes()).unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let source = InputSource::from_file("f", file.try_clone().unwrap()).unwrap();
+    let recording = Recording::read(source, None, MAX_DOCUMENT_BYTES).unwrap();
+    file.set_len(line.len() as u64 * 50).unwrap();
+    let (visited, result) = visit(&recording, usize::MAX);
+    assert_eq!(visited, 50);
+    assert!(matches!(result, Err(Refusal(Some(_)))));
+}
+
+/// Why turns were no longer visited: by the visitor, or because they couldn't be read.
+struct Refusal(Option<InputError>);
+
+impl From<InputError> for Refusal {
+    fn from(error: InputError) -> Self {
+        Self(Some(error))
+    }
+}
 
 /// A result belongs to the nearest call before it with its id. Calls that have a result still count for positions.
 #[test]
