@@ -85,7 +85,7 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
     let color = color_policy(color, &read_environment());
     let command = ProgramArguments::command().color(color);
-    // Dropped, it would take longer than all that clap does with it.
+    // Dropping it would take longer than everything that clap does with it.
     let command = Box::leak(Box::new(group_commands(command)));
     let mut matches = command.try_get_matches_from_mut(arguments);
     let lacks_command = |error: &clap::Error| {

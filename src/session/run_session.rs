@@ -380,7 +380,7 @@ impl RunSession<'_> {
         }
     }
 
-    /// Says how the calls get the approval that they wait for, in one line. A client has been asked.
+    /// Says in one line how the calls that wait get their approval. `None` where a client was asked.
     fn approval_hint(&self) -> Option<String> {
         let summary = self.sinks.summary();
         let ids = summary.waiting_ids();

@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -198,11 +200,13 @@ impl CallChecker {
 /// Finds calls of a turn that were sent twice.
 #[derive(Debug, Default)]
 pub(crate) struct KnownCalls {
-    /// The calls with an id, of which one is the rule.
-    by_id: HashMap<String, Vec<KnownCall>>,
+    /// The first call with an id.
+    first: HashMap<String, KnownCall>,
+    /// The calls with an id that others have, too: their positions by hashes of what they ask for.
+    asked: HashMap<u64, usize>,
+    hasher: RandomState,
 }
 
-/// What a call asks for.
 #[derive(Debug)]
 struct KnownCall {
     position: usize,
@@ -213,29 +217,34 @@ struct KnownCall {
 impl KnownCalls {
     /// Adds a call. Returns the position of an earlier one with the same id, tool and input, however that is written.
     pub fn add(&mut self, call: &Call) -> Option<usize> {
-        let known = self.by_id.entry(call.id.clone()).or_default();
-        let earlier = known.iter().find(|earlier| earlier.asks_for_same(call));
-        let position = earlier.map(|earlier| earlier.position);
-        if position.is_none() {
-            known.reserve_exact(1);
-            known.push(KnownCall {
-                position: call.position,
-                name: Arc::clone(&call.name),
-                input: call.input.clone(),
-            });
-        }
-        position
-    }
-}
-
-impl KnownCall {
-    fn asks_for_same(&self, call: &Call) -> bool {
-        self.name == call.name
-            && match (&self.input, &call.input) {
-                (Ok(input), Ok(other)) => input.meaning() == other.meaning(),
-                (Err(fault), Err(other)) => fault == other,
-                _ => false,
+        let first = match self.first.entry(call.id.clone()) {
+            Entry::Occupied(first) => first.into_mut(),
+            Entry::Vacant(entry) => {
+                entry.insert(KnownCall {
+                    position: call.position,
+                    name: Arc::clone(&call.name),
+                    input: call.input.clone(),
+                });
+                return None;
             }
+        };
+        // Only here does it matter what inputs mean, which takes longer to find out than all else.
+        let hash = |name: &str, input: &Result<Input, Box<InvalidInput>>| {
+            let meaning = input
+                .as_ref()
+                .map(Input::meaning)
+                .map_err(|fault| fault.to_string());
+            self.hasher.hash_one((&call.id, name, meaning))
+        };
+        let asked = hash(&first.name, &first.input);
+        self.asked.entry(asked).or_insert(first.position);
+        match self.asked.entry(hash(&call.name, &call.input)) {
+            Entry::Occupied(earlier) => Some(*earlier.get()),
+            Entry::Vacant(entry) => {
+                entry.insert(call.position);
+                None
+            }
+        }
     }
 }
 

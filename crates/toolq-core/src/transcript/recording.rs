@@ -12,7 +12,7 @@ use crate::transcript::input_source::{InputError, InputSource, OffsetError};
 use crate::transcript::reply_pairing::{ReplyEntry, UnknownKinds};
 use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
 
-/// Number of turns that one thread hands to another at once. Each time costs more than to read a short one.
+/// Number of turns that the reading thread hands over at once: waking the other one takes longer than reading a short turn.
 const CHUNK_TURNS: usize = 8;
 
 /// Returns the error for a document that asks for something that toolq doesn't know, and for nothing else.
@@ -296,7 +296,7 @@ impl Recording {
         }
         let (sender, ahead) = mpsc::sync_channel(1);
         thread::scope(|scope| {
-            // It ends when nobody wants more.
+            // Sending fails once nobody wants more.
             scope.spawn(move || chunks.try_for_each(|turns| sender.send(turns).ok()));
             ahead
                 .into_iter()

@@ -132,7 +132,7 @@ fn survey_command(
     needed_by(role.part(), missing)
 }
 
-/// Notes the key that declares what needs something.
+/// Sets the key that asks for it.
 fn needed_by(part: &'static str, mut missing: Vec<MissingRequirement>) -> Vec<MissingRequirement> {
     for missing in &mut missing {
         missing.part = part;
@@ -140,7 +140,7 @@ fn needed_by(part: &'static str, mut missing: Vec<MissingRequirement>) -> Vec<Mi
     missing
 }
 
-// What isn't a program of this machine.
+// What is asked at an address: APIs, agents' models and servers.
 
 /// An API, an agent's model or a server that is asked, and what is sent to it.
 struct RemoteParty<'a> {

@@ -171,8 +171,8 @@ fn render_needs(
     lines
 }
 
-/// Renders what calls run without, each thing once with all tools and servers that it is about. Paths of the same ones share a
-/// note.
+/// Renders what is missing without stopping a call, each thing once, with all tools and servers that ask for it. Paths that the
+/// same ones ask for share a note.
 fn render_notes(survey: &NeedsSurvey, color: bool) -> Vec<String> {
     let mut found: Vec<(&MissingRequirement, Vec<&str>)> = Vec::new();
     for report in survey.tools.iter().chain(&survey.servers) {

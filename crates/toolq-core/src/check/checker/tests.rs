@@ -239,17 +239,17 @@ fn defaults_are_filled_in_before_validation_and_coercion() {
     assert_eq!(inputs[4], (r#"{"n":1}"#.to_owned(), None));
 }
 
+/// Whether each has an id of its own, or all have the same.
 #[test]
 fn calls_are_checked_in_linear_time() {
     let checker = checker();
-    assert_linear_time("a turn", 2_000, |count| {
-        let input = Input::parse(r#"{"n":1}"#).map_err(Box::new);
+    let check = |count: usize, id: fn(usize) -> String| {
         let call = |position: usize| Call {
             turn: 0,
             position,
-            id: position.to_string(),
+            id: id(position),
             name: "count".into(),
-            input: input.clone(),
+            input: Input::parse(&format!(r#"{{"n":{position}}}"#)).map_err(Box::new),
             parent: None,
             has_number_id: false,
             kind: CallKind::Function,
@@ -265,7 +265,10 @@ fn calls_are_checked_in_linear_time() {
                 .iter()
                 .all(|checked| matches!(checked.verdict, Verdict::Accepted(_)))
         );
-    });
+        assert!(checked.iter().all(|checked| checked.repeats.is_none()));
+    };
+    assert_linear_time("a turn", 2_000, |count| check(count, |n| n.to_string()));
+    assert_linear_time("one id", 2_000, |count| check(count, |_| "a".to_owned()));
 }
 
 /// Positions count from the beginning of the turn, even if the input has the first results already.

@@ -264,7 +264,7 @@ impl FieldError {
         }
     }
 
-    /// Returns the error with all that is expected, if a word is like none of those that are only a part of it.
+    /// If a word is like none of the known ones, says all that may stand there: words are only a part of it.
     pub(crate) fn or_expected(self, expected: String) -> Self {
         match self {
             Self::UnknownWord { found, known }

@@ -82,7 +82,7 @@ fn report_missing_program(argv: &[Field<String>], key: Span, context: &mut ToolC
     }
 }
 
-/// Resolves one element of the `argv` of `program`. Behind code or a script, that reads it.
+/// Resolves one element of the `argv` of `program`. After code or a script, it is read by that.
 fn resolve_element(
     element: &Spanned<String>,
     role: ArgRole,

@@ -147,7 +147,7 @@ fn resolve_transport(
 ) -> Option<ServerTransport> {
     let server = &file.value;
     match (server.command.spanned(), server.url.spanned()) {
-        // What is wrong with the one that is there has been said.
+        // One of them is there, and invalid, which was reported.
         (None, None) if !server.command.is_missing() || !server.url.is_missing() => None,
         (None, None) => {
             context.diagnostics.error(

@@ -27,8 +27,8 @@ pub(crate) use openai_responses::CUSTOM_CALL;
 
 /// A dialect's documents.
 pub(crate) trait Format: Sync {
-    /// Returns whether only this dialect has such a document, message, or part of one. `content` are the objects in the array of that
-    /// name.
+    /// Returns whether only this dialect has such a document, message, or part of one. `content` has the objects of its array
+    /// `content`.
     fn recognizes(&self, object: &ParsedObject, content: &[ParsedObject]) -> bool;
 
     /// Reads a document into the index.
