@@ -380,7 +380,7 @@ impl RunSession<'_> {
         }
     }
 
-    /// Says in one line how the calls that wait get their approval. `None` where a client was asked.
+    /// Says in one line how the calls that wait get their approval. Not where a client was asked.
     fn approval_hint(&self) -> Option<String> {
         let summary = self.sinks.summary();
         let ids = summary.waiting_ids();

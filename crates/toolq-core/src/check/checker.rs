@@ -233,7 +233,7 @@ impl KnownCalls {
             let meaning = input
                 .as_ref()
                 .map(Input::meaning)
-                .map_err(|fault| fault.to_string());
+                .map_err(ToString::to_string);
             self.hasher.hash_one((&call.id, name, meaning))
         };
         let asked = hash(&first.name, &first.input);
