@@ -15,9 +15,7 @@ fn turns_are_visited_in_order() {
         let result = recording.for_each_turn(false, |turn| {
             let number = turn.number;
             visited.push(number);
-            (number != refused)
-                .then_some(())
-                .ok_or_else(|| Refusal(None))
+            (number != refused).then_some(()).ok_or(Refusal(None))
         });
         assert_eq!(visited, (0..visited.len()).collect::<Vec<_>>());
         (visited.len(), result)
