@@ -2,24 +2,14 @@
 
 /// Returns a hint for the unknown `key` of a table with these `fields`, if it is a common mistake.
 pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
-    let is_tool_table = fields.contains(&"input_schema");
+    if fields.contains(&"input_schema")
+        && let Some(hint) = find_tool_key_hint(key)
+    {
+        return Some(hint);
+    }
     let is_server_table = fields.contains(&"restarts");
     let has_policy = fields.contains(&"on_failure");
     let hint = match key {
-        "secret" | "secrets" if is_tool_table => {
-            "it is a top-level key: `secrets: [NAME]`, next to `tools`"
-        }
-        "root" | "rules" | "version" if is_tool_table => {
-            "it is a top-level key: write it next to `tools`"
-        }
-        "parameters" | "inputSchema" | "schema" | "input" | "args" if is_tool_table => {
-            "did you mean `input_schema`?"
-        }
-        "argv" | "env" | "stdin" | "stderr" | "cwd" | "pass_env" | "success_exit"
-            if is_tool_table =>
-        {
-            "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
-        }
         "args" | "argv" | "env" | "cwd" | "pass_env" if is_server_table => {
             "it is a part of `command`: `command: {argv: [npx, -y, PACKAGE], env: {NAME: value}}`"
         }
@@ -31,27 +21,6 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
         }
         "timeout" | "retry" | "sandbox" | "wrapper" | "approve" if fields.contains(&"dashes") => {
             "it is a key of the tool: write it next to `command`"
-        }
-        "url" | "method" | "query" | "headers" | "body" | "form" | "select" if is_tool_table => {
-            "it is a key of `http`: `http: {url: \"https://…\"}`"
-        }
-        "cmd" | "run" | "exec" | "shell" | "script" if is_tool_table => {
-            "did you mean `command`? It is a list: `command: [sh, -c, 'wc -w -- \"$1\"', --, \"{path}\"]`"
-        }
-        "model" | "system" | "endpoint" | "max_turns" | "max_tokens" if is_tool_table => {
-            "it is a key of `agent`: `agent: {endpoint: \"https://…\", model: …}`"
-        }
-        "name" if is_tool_table => "the name of a tool is its key in `tools`",
-        "backend" | "handler" | "function" | "type" if is_tool_table => {
-            "what does the work is one of `command`, `http`, `agent` and `mcp`"
-        }
-        "read_only" | "readonly" | "annotations" | "side_effects" | "idempotent"
-            if is_tool_table =>
-        {
-            "did you mean `effect`? It is `read`, `idempotent` or `write`"
-        }
-        "parallel" | "concurrent" | "parallel_safe" if is_tool_table => {
-            "did you mean `concurrency_safe`? Calls with `effect: read` run in parallel without it"
         }
         "retries" | "max_retries" | "attempts" if has_policy => {
             "did you mean `retry`? For example `retry: {times: 3, on: [unavailable, timeout]}`"
@@ -69,6 +38,41 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
         }
         "hosts" if fields.contains(&"servers") => {
             "limits are those of a tool, of `defaults` or of a server: `max_parallel: 2`, `rate: 10/s`"
+        }
+        _ => return None,
+    };
+    Some(hint)
+}
+
+/// Returns a hint for the unknown `key` of a tool.
+fn find_tool_key_hint(key: &str) -> Option<&'static str> {
+    let hint = match key {
+        "secret" | "secrets" => "it is a top-level key: `secrets: [NAME]`, next to `tools`",
+        "root" | "rules" | "version" => "it is a top-level key: write it next to `tools`",
+        "parameters" | "inputSchema" | "schema" | "input" | "args" => {
+            "did you mean `input_schema`?"
+        }
+        "argv" | "env" | "stdin" | "stderr" | "cwd" | "pass_env" | "success_exit" => {
+            "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
+        }
+        "url" | "method" | "query" | "headers" | "body" | "form" | "select" => {
+            "it is a key of `http`: `http: {url: \"https://…\"}`"
+        }
+        "cmd" | "run" | "exec" | "shell" | "script" => {
+            "did you mean `command`? It is a list: `command: [sh, -c, 'wc -w -- \"$1\"', --, \"{path}\"]`"
+        }
+        "model" | "system" | "endpoint" | "max_turns" | "max_tokens" => {
+            "it is a key of `agent`: `agent: {endpoint: \"https://…\", model: …}`"
+        }
+        "name" => "the name of a tool is its key in `tools`",
+        "backend" | "handler" | "function" | "type" => {
+            "what does the work is one of `command`, `http`, `agent` and `mcp`"
+        }
+        "read_only" | "readonly" | "annotations" | "side_effects" | "idempotent" => {
+            "did you mean `effect`? It is `read`, `idempotent` or `write`"
+        }
+        "parallel" | "concurrent" | "parallel_safe" => {
+            "did you mean `concurrency_safe`? Calls with `effect: read` run in parallel without it"
         }
         _ => return None,
     };

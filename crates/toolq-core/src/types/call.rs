@@ -302,7 +302,7 @@ impl ContextDigest {
         Self(first)
     }
 
-    /// Reads a digest as [`fmt::Display`] writes it.
+    /// Reads a digest as [`Display`](std::fmt::Display) writes it.
     pub fn parse(text: &str) -> Option<Self> {
         BASE64URL_NOPAD
             .decode(text.as_bytes())

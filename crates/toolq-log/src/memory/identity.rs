@@ -185,7 +185,7 @@ impl MemoryKey {
         Self::from_parts(&parts)
     }
 
-    /// Reads a key as [`fmt::Display`] writes it.
+    /// Reads a key as [`Display`](std::fmt::Display) writes it.
     pub fn parse(text: &str) -> Option<Self> {
         let is_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
         (text.len() == 32 && text.chars().all(is_hex)).then(|| Self(text.to_owned()))
