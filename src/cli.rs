@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{
-    ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _,
+    ArgMatches, Args, ColorChoice, CommandFactory as _, FromArgMatches, Parser, Subcommand,
+    ValueEnum as _,
 };
+use derive_more::{Deref, DerefMut};
 
 use crate::args::help::{COMMAND_WIDTH, after_help, format_rows};
 use crate::args::shared_flags::CommonFlags;
@@ -34,7 +37,8 @@ use toolq_core::text::suggest_name;
 #[derive(Debug, Parser)]
 #[command(name = "toolq", version, propagate_version = true, max_term_width = 100, args_override_self = true, after_help = after_help())]
 pub struct ProgramArguments {
-    #[command(flatten)]
+    // Listed after the arguments of a command.
+    #[command(flatten, next_display_order = 100)]
     pub common: CommonFlags,
     #[command(subcommand)]
     pub command: Command,
@@ -44,36 +48,66 @@ pub struct ProgramArguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the tool calls of a model's response
-    Run(RunArguments),
+    Run(Deferred<RunArguments>),
     /// Show what would run, in which batches, and why
-    Plan(PlanArguments),
+    Plan(Deferred<PlanArguments>),
     /// Run one call of a tool or of an agent
-    Call(CallArguments),
+    Call(Deferred<CallArguments>),
     /// Check recordings against the current tools
-    Replay(ReplayArguments),
+    Replay(Deferred<ReplayArguments>),
     /// Create a tools.yaml to start from
-    Init(InitArguments),
+    Init(Deferred<InitArguments>),
     /// Report problems in tools.yaml or on this machine
-    Check(CheckArguments),
+    Check(Deferred<CheckArguments>),
     /// Print the tool declarations for a model
-    Tools(ToolsArguments),
+    Tools(Deferred<ToolsArguments>),
     /// Compare the tools of servers with tools.lock
-    Servers(ServersArguments),
+    Servers(Deferred<ServersArguments>),
     /// Serve the tools to MCP clients
-    Serve(ServeArguments),
+    Serve(Deferred<ServeArguments>),
     /// List, approve and deny the calls that wait
-    Approvals(ApprovalsArguments),
+    Approvals(Deferred<ApprovalsArguments>),
     /// Inspect session logs, and resolve calls in doubt
-    Log(LogArguments),
+    Log(Deferred<LogArguments>),
     /// Have turns answered by many machines, over NATS
     #[command(hide = cfg!(not(feature = "nats")))]
-    Queue(QueueArguments),
+    Queue(Deferred<QueueArguments>),
     /// Print a generated file: a schema, shell completions, or the man page
     #[command(hide = true)]
-    Generate(GenerateArguments),
+    Generate(Deferred<GenerateArguments>),
     /// Print what can complete a command line, for the completion scripts
     #[command(name = "__complete", hide = true)]
-    Complete(CompleteArguments),
+    Complete(Deferred<CompleteArguments>),
+}
+
+/// The arguments of a command. clap builds them when it has found the command's name: building those of all commands takes
+/// longer than everything else that happens before a command starts.
+#[derive(Debug, Deref, DerefMut)]
+pub struct Deferred<T>(T);
+
+impl<T: Args> Args for Deferred<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.defer(|command| {
+            // Arguments that `T` flattens may bring a description of their own.
+            let about = Resettable::from(command.get_about().cloned());
+            let long_about = Resettable::from(command.get_long_about().cloned());
+            T::augment_args(command).about(about).long_about(long_about)
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 /// Parses the arguments, of which the first is the program's name.
@@ -98,6 +132,7 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
         matches = command.try_get_matches_from_mut(arguments);
     }
     let matches = matches.map_err(|error| {
+        command.build();
         let error = remove_far_suggestion(error, command, arguments);
         suggest_command(error, command, arguments)
     })?;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Args, Command, Subcommand};
+use clap::{Arg, Args, Command, Subcommand};
 use clap_mangen::Man;
 
 use crate::args::help::{EXAMPLES, EXIT_CODES};
@@ -111,7 +111,8 @@ events, agents, replay.";
 /// # Errors
 /// Only what writing to a buffer can return.
 fn render_man_page(command: &Command) -> io::Result<String> {
-    let page = Man::new(command.clone().disable_help_subcommand(true)).date(VERSION_DATE);
+    let command = command.clone().disable_help_subcommand(true);
+    let page = Man::new(command.clone()).date(VERSION_DATE);
     let mut out = Vec::new();
     page.render_title(&mut out)?;
     page.render_name_section(&mut out)?;
@@ -120,7 +121,9 @@ fn render_man_page(command: &Command) -> io::Result<String> {
     // The page is the same for all builds, so it also has the commands that some of them lack.
     let is_for_people =
         |command: &&Command| !matches!(command.get_name(), "generate" | "__complete");
-    for subcommand in command.get_subcommands().filter(is_for_people) {
+    let mut whole = command;
+    whole.build();
+    for subcommand in whole.get_subcommands().filter(is_for_people) {
         write_command_section(&mut out, "toolq", subcommand)?;
     }
     page.render_options_section(&mut out)?;
@@ -144,7 +147,10 @@ fn write_command_section(
         return subcommands
             .try_for_each(|subcommand| write_command_section(out, &name, subcommand));
     }
-    let mut standalone = command.clone().bin_name(&name).disable_help_flag(true);
+    let mut standalone = command.clone().bin_name(&name).mut_args(|argument| {
+        let is_shared = is_shared(&argument);
+        argument.hide(is_shared)
+    });
     let usage = standalone.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let page = Man::new(standalone);
@@ -155,6 +161,11 @@ fn write_command_section(
     writeln!(out, ".B {}", escape_roff(usage))?;
     writeln!(out, ".PP")?;
     write!(out, "{}{}", section_body(&about), section_body(&options))
+}
+
+/// Returns whether all commands have the argument.
+fn is_shared(argument: &Arg) -> bool {
+    argument.is_global_set() || matches!(argument.get_id().as_str(), "help" | "version")
 }
 
 /// Writes a section of terms with their meanings.
@@ -211,12 +222,14 @@ mod tests {
     #[test]
     fn the_page_has_every_command_and_flag() {
         let page = render_man_page(&ProgramArguments::command()).unwrap();
-        let command = ProgramArguments::command();
+        let mut command = ProgramArguments::command().disable_help_subcommand(true);
+        command.build();
         for (name, leaf) in leaf_commands("toolq", &command) {
             let title = format!(".SH \"{}\"\n", escape_roff(&name).to_uppercase());
             let (_, section) = page.split_once(&title).unwrap();
             let section = section.split(".SH ").next().unwrap_or_default();
-            for flag in leaf.get_arguments().filter_map(|flag| flag.get_long()) {
+            let own = leaf.get_arguments().filter(|argument| !is_shared(argument));
+            for flag in own.filter_map(|flag| flag.get_long()) {
                 let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));
                 assert!(section.contains(&flag), "{flag}: {section}");
             }

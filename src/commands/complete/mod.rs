@@ -39,7 +39,7 @@ pub fn completion_script(shell: clap_complete::Shell) -> Option<&'static str> {
 /// Stdout can't be written.
 pub fn print_candidates(
     arguments: &CompleteArguments,
-    program: Command,
+    mut program: Command,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let words = arguments.words.clone();
@@ -47,6 +47,7 @@ pub fn print_candidates(
         return Ok(Exit::Ok);
     };
     let names = NameSource::new(&words, context);
+    program.build();
     let mut command = add_names(program, &names);
     let last = words.len() - 1;
     let current_dir = std::env::current_dir().ok();
