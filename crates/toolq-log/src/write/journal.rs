@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -24,6 +25,7 @@ use toolq_core::types::EmitError;
 /// [`Journal::write`], unless the buffer is full. After an error, the file must not be written again.
 pub(crate) struct Journal {
     shared: Arc<SharedJournal>,
+    ids: IdSource,
     keeper: mpsc::Sender<Job>,
     thread: Option<JoinHandle<()>>,
 }
@@ -93,6 +95,7 @@ impl Journal {
             .spawn(move || thread.run())?;
         Ok(Self {
             shared,
+            ids: IdSource::new()?,
             keeper,
             thread: Some(thread),
         })
@@ -136,7 +139,7 @@ impl Journal {
         detour: bool,
     ) -> io::Result<(Uuid, Place)> {
         let timestamp = self.now_ms();
-        let id = generate_id(timestamp)?;
+        let id = self.ids.next_id(timestamp);
         let mut record = NewRecord {
             seq: 0,
             id,
@@ -307,10 +310,27 @@ impl<C: Serialize, M: Serialize> NewRecord<&C, &M> {
     }
 }
 
-/// Generates a UUID version 7 (RFC 9562). Its random part comes from the system, since idempotency keys are derived from
-/// the id of a session: two sessions must never share one.
-fn generate_id(timestamp: u64) -> io::Result<Uuid> {
-    let mut random = [0; 10];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    Ok(Builder::from_unix_timestamp_millis(timestamp, &random).into_uuid())
+/// Makes UUIDs version 7 (RFC 9562, section 6.2, method 2). They count from a random number of the system, since idempotency keys
+/// are derived from the id of a session: two sessions must never share one.
+struct IdSource {
+    random: [u8; 2],
+    count: AtomicU64,
+}
+
+impl IdSource {
+    fn new() -> io::Result<Self> {
+        let (mut random, mut count) = ([0; 2], [0; 8]);
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        getrandom::fill(&mut count).map_err(io::Error::other)?;
+        let count = AtomicU64::new(u64::from_be_bytes(count));
+        Ok(Self { random, count })
+    }
+
+    fn next_id(&self, timestamp: u64) -> Uuid {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let mut bytes = [0; 10];
+        bytes[..2].copy_from_slice(&self.random);
+        bytes[2..].copy_from_slice(&count.to_be_bytes());
+        Builder::from_unix_timestamp_millis(timestamp, &bytes).into_uuid()
+    }
 }
