@@ -33,7 +33,9 @@ struct NamedCalls {
 
 impl PriorApprovals for NamedCalls {
     fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
-        let is_named = self.ids.contains(&request.call.tool_use_id);
+        // The ids of an agent's calls are chosen by its model.
+        let is_named =
+            request.call.parent.is_none() && self.ids.contains(&request.call.tool_use_id);
         is_named.then(|| Approval {
             decision: ApprovalDecision::Yes,
             means: ApprovalMeans::Named,

@@ -47,6 +47,23 @@ fn calls_that_look_the_same_are_approved_one_by_one() {
     }
 }
 
+/// Who says yes means the tool, too, also if another one is declared in the same words.
+#[test]
+fn a_decision_is_about_the_tool_that_was_shown() {
+    let tool = "{approve: true, input_schema: {type: object}, command: [sh, -c, 'echo $TOOLQ_TOOL_NAME >> effects']}";
+    let sandbox = ResumeSandbox::new(&format!("tools: {{archive: {tool}, delete: {tool}}}"), "");
+    let run = |name: &str, exit| {
+        let call = json!({"type": "tool_use", "id": RANDOM_ID, "name": name, "input": {}});
+        sandbox.write_file("input.json", &call.to_string());
+        sandbox.run_toolq(&["run", "input.json"]).assert_exit(exit)
+    };
+    run("archive", 6);
+    let approve = ["approvals", "approve", RANDOM_ID];
+    sandbox.run_toolq(&approve).assert_exit(0);
+    run("delete", 6);
+    assert!(sandbox.effects().is_empty());
+}
+
 /// Who says yes means the input that was shown, and can take it back.
 #[test]
 fn a_decision_is_about_the_input_that_was_shown() {

@@ -71,6 +71,49 @@ fn a_call_from_the_command_line_is_the_same_one() {
     assert_eq!(sandbox.effects(), ["refund 1"]);
 }
 
+/// The folder of tools.yaml has one name, however the file is named.
+#[test]
+fn the_file_may_be_named_in_any_way() {
+    let sandbox = sandbox("[order]");
+    refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    let dir = sandbox.path().display().to_string();
+    std::os::unix::fs::symlink(&dir, sandbox.path().join("link")).unwrap();
+    let name = sandbox.path().file_name().unwrap().to_str().unwrap();
+    for file in [
+        "tools.yaml",
+        "./tools.yaml",
+        "link/tools.yaml",
+        &format!("{dir}/tools.yaml"),
+        &format!("../{name}/tools.yaml"),
+    ] {
+        let called = sandbox.run_toolq(&["call", "-c", file, "refund", r#"{"order":1}"#]);
+        assert!(
+            called.stdout.contains("refunded 1"),
+            "{file}: {}",
+            called.stderr
+        );
+    }
+    assert_eq!(sandbox.effects(), ["refund 1"]);
+}
+
+/// A tool that gets `once` forgets nothing that ran or may have run under its id.
+#[test]
+fn what_ran_before_the_tool_had_once_is_known() {
+    let once = sandbox("[order]");
+    let tools = once.read_file("tools.yaml");
+    let run = |id: &str| refund(&once, id, r#"{"order":1}"#);
+    once.write_file("tools.yaml", &tools.replace("    once: [order]\n", ""));
+    run("toolu_01A09q90qw90lq917835lq9x").assert_exit(0);
+    once.write_file("killed", "");
+    run("toolu_01B17pwd04kdv02wo5a9ej3r");
+    once.write_file("tools.yaml", &tools);
+    let again = run("toolu_01A09q90qw90lq917835lq9x").assert_exit(0);
+    assert_eq!(again.result_texts(), ["refunded 1"]);
+    let again = run("toolu_01B17pwd04kdv02wo5a9ej3r").assert_exit(0);
+    assert!(again.stdout.contains("Killed"), "{}", again.stdout);
+    assert_eq!(once.effects(), ["refund 1", "refund 1"]);
+}
+
 /// What a program refused did nothing. After a signal, nobody knows.
 #[test]
 fn what_was_refused_may_run_again() {

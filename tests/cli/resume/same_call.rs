@@ -41,6 +41,51 @@ fn run_input(sandbox: &ResumeSandbox, input: &str) -> ResumeRunOutput {
     sandbox.run_toolq(&["run", "input.json"])
 }
 
+/// Some vendors make ids of the tool's name and a number, which come again in every conversation.
+#[test]
+fn the_name_of_a_tool_is_nothing_random() {
+    let tools = shell_tools(&[(
+        "createPaymentOrder",
+        "effect: write",
+        r#"echo "pay $1" >> effects; echo "paid $1""#,
+    )]);
+    let sandbox = ResumeSandbox::new(&tools, "");
+    let ask = |words: &str, n: u32| {
+        let call = message(&[("functions.createPaymentOrder:0", "createPaymentOrder", n)]);
+        let user = json!({"role": "user", "content": words});
+        run_input(&sandbox, &format!("[{user},{call}]")).assert_exit(0)
+    };
+    for (words, n) in [
+        ("pay", 1),
+        ("pay more", 2),
+        ("next month: pay", 1),
+        ("pay", 1),
+    ] {
+        assert_eq!(ask(words, n).result_texts(), [format!("paid {n}")]);
+    }
+    assert_eq!(sandbox.effects(), ["pay 1", "pay 2", "pay 1"]);
+}
+
+/// The directory in which calls run has one name, too.
+#[test]
+fn the_root_may_be_named_in_any_way() {
+    let sandbox = sandbox();
+    let tools = sandbox.read_file("tools.yaml");
+    let name = sandbox
+        .path()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    for root in [".", "./", &format!("../{name}")] {
+        sandbox.write_file("tools.yaml", &format!("root: {root}\n{tools}"));
+        let run = run_input(&sandbox, &message(&[("p1", "pay", 7)])).assert_exit(0);
+        assert_eq!(run.result_texts(), ["paid 7"]);
+    }
+    assert_eq!(sandbox.effects(), ["pay 7"]);
+}
+
 /// White space, the order of keys, and escapes make no difference, nor what stands around the message.
 #[test]
 fn the_form_of_the_input_makes_no_difference() {

@@ -95,7 +95,9 @@ fn a_client_that_disconnects_at_a_question_runs_nothing() {
         let mut logs = fs::read_dir(state)
             .unwrap()
             .map(|entry| entry.unwrap().path());
-        logs.any(|log| fs::read_to_string(log).is_ok_and(|log| log.contains(r#""status":"needs_approval""#)))
+        logs.any(|log| {
+            fs::read_to_string(log).is_ok_and(|log| log.contains(r#""status":"needs_approval""#))
+        })
     });
     let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": yes()});
     assert_eq!(session.ask(&reply).status, 202);

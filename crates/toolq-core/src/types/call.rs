@@ -247,14 +247,14 @@ pub fn is_generated_id(id: &str) -> bool {
     digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Returns whether an id was drawn at random, by its look: a long piece of different letters and digits, or a UUID. No other
-/// call has it.
-pub fn is_random_id(id: &str) -> bool {
+/// Returns whether an id was drawn at random, by its look: a long piece of different letters and digits that isn't part of the
+/// name of its `tool`, or a UUID. No other call has it.
+pub fn is_random_id(id: &str, tool: &str) -> bool {
     if is_generated_id(id) {
         return false;
     }
     id.split(|c: char| !c.is_ascii_alphanumeric())
-        .any(is_random_piece)
+        .any(|piece| is_random_piece(piece) && !tool.contains(piece))
         || uuids_in(id).any(|uuid| is_random_piece(&uuid.replace('-', "")))
 }
 
@@ -325,7 +325,7 @@ pub struct CallContext {
 impl CallContext {
     /// The context of a call of a message that has this id.
     pub fn new(message_id: Option<&str>, before: Option<ContextDigest>) -> Self {
-        let message = message_id.filter(|id| is_random_id(id));
+        let message = message_id.filter(|id| is_random_id(id, ""));
         Self {
             message: message.map(|id| ContextDigest::of(&[id.as_bytes()])),
             before,

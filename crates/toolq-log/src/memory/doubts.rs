@@ -288,7 +288,6 @@ impl EntryName {
     pub(crate) fn settle_id(&self, tool_use_id: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let names_call = self.instance == 1
-            && is_random_id(tool_use_id)
             && self.key == MemoryKey::of_random_id(tool_use_id)
             && !tool_use_id.starts_with('-')
             && tool_use_id.chars().all(is_word);
@@ -322,7 +321,7 @@ impl MemoryStore {
             digits.len() >= MIN_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let prefix = match is_key {
             true => digits.to_ascii_lowercase(),
-            false if is_random_id(id) => MemoryKey::of_random_id(id).to_string(),
+            false if is_random_id(id, "") => MemoryKey::of_random_id(id).to_string(),
             false => return Ok(Vec::new()),
         };
         let instance = instance.or(is_key.then_some(1));

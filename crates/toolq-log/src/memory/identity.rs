@@ -66,20 +66,25 @@ impl Identity {
         let executed = accepted.map_or(input, |accepted| &accepted.input);
         let once =
             accepted.and_then(|accepted| Some((&accepted.tool.name, accepted.tool.once.as_ref()?)));
-        let keys = match once {
-            Some((tool, once)) => {
-                let values = once.names.iter().map(|path| executed.value_at(path));
-                CallKeys::Once(MemoryKey::of_values(&once.scope, tool, values))
-            }
-            None if remembered == Remembered::ByValues => return None,
-            None => CallKeys::of(&CallDescription {
+        let lasting = (remembered == Remembered::ById).then(|| {
+            CallKeys::of(&CallDescription {
                 id: &call.id,
                 tool: &call.name,
                 position: call.position,
                 meaning: input.meaning(),
                 root,
                 shares_id: origin.shared_ids.contains(&call.id),
-            }),
+            })
+        });
+        let keys = match once {
+            Some((tool, once)) => {
+                let values = once.names.iter().map(|path| executed.value_at(path));
+                CallKeys::Once {
+                    values: MemoryKey::of_values(&once.scope, tool, values),
+                    earlier: lasting.map(Box::new),
+                }
+            }
+            None => lasting?,
         };
         let (came, runs) = (digest_text(input), digest_text(executed));
         Some(Self {
@@ -100,7 +105,12 @@ pub(crate) fn digest_text(input: &Input) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallKeys {
     /// It runs once for some values of its input.
-    Once(MemoryKey),
+    Once {
+        /// The key of the values.
+        values: MemoryKey,
+        /// The keys that it had before its tool ran once for them.
+        earlier: Option<Box<CallKeys>>,
+    },
     /// Its id is random.
     Id {
         /// The key of the id.
@@ -120,7 +130,7 @@ pub enum CallKeys {
 impl CallKeys {
     /// The keys of a call that has an id which lasts, or none.
     pub fn of(call: &CallDescription<'_>) -> Self {
-        let id = is_random_id(call.id).then(|| MemoryKey::of_random_id(call.id));
+        let id = is_random_id(call.id, call.tool).then(|| MemoryKey::of_random_id(call.id));
         let CallDescription {
             tool,
             position,
@@ -141,7 +151,20 @@ impl CallKeys {
     /// Returns the key that a call gets that has not been made before.
     pub fn new_key(&self) -> &MemoryKey {
         match self {
-            Self::Once(key) | Self::Id { id: key, .. } | Self::Call { call: key, .. } => key,
+            Self::Once { values: key, .. }
+            | Self::Id { id: key, .. }
+            | Self::Call { call: key, .. } => key,
+        }
+    }
+
+    /// Returns whether the key names the call in all memories.
+    pub fn is_name(&self, key: &MemoryKey) -> bool {
+        match self {
+            Self::Once { values, earlier } => {
+                values == key || earlier.as_ref().is_some_and(|earlier| earlier.is_name(key))
+            }
+            Self::Id { id, .. } => id == key,
+            Self::Call { .. } => false,
         }
     }
 }

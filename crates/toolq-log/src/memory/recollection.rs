@@ -97,7 +97,7 @@ impl MemoryStore {
             &identity.keys,
             identity.context,
             self.asker(request),
-            |key| {
+            &mut |key| {
                 let mut members = Vec::new();
                 for earlier in self.known_calls(key)? {
                     members.push(Member {
@@ -127,7 +127,9 @@ impl MemoryStore {
         };
         Asker {
             if_doubtful,
-            is_once: is_once(request),
+            is_once: request
+                .accepted
+                .is_some_and(|call| call.tool.once.is_some()),
             is_new: self.runs_again(&request.call.id),
         }
     }
@@ -187,12 +189,6 @@ impl MemoryStore {
         self.make_entry(|entries| entries.settle(entry, settlement))?;
         Ok(())
     }
-}
-
-fn is_once(request: &RecalledCall<'_>) -> bool {
-    request
-        .accepted
-        .is_some_and(|call| call.tool.once.is_some())
 }
 
 /// A call that is looked up, and what the memory knows of it.
@@ -285,11 +281,7 @@ impl Lookup<'_> {
 
     /// Returns the run that made the call first. A call that its id or its values name is the same in all memories.
     fn origin(&self) -> String {
-        let is_named = match &self.identity.keys {
-            CallKeys::Once(_) => true,
-            CallKeys::Id { id, .. } => *id == self.recalled.key,
-            CallKeys::Call { .. } => false,
-        };
+        let is_named = self.identity.keys.is_name(&self.recalled.key);
         let known = self.known.as_ref();
         let is_repeated = matches!(self.recalled.decision, Decision::Renew(_));
         match known.filter(|known| known.attempt > 0 && !is_repeated) {
@@ -297,6 +289,11 @@ impl Lookup<'_> {
             Some(known) => known.origin.clone(),
             None => self.store.own_origin(),
         }
+    }
+
+    /// Whether the call is known by its values.
+    fn is_once(&self) -> bool {
+        matches!(&self.identity.keys, CallKeys::Once { values, .. } if *values == self.recalled.key)
     }
 
     fn runs_again(&self) -> Option<RunsAgain> {
@@ -359,11 +356,11 @@ impl Lookup<'_> {
 
     fn source(&self, known: &KnownCall, facts: &AttemptFacts, ended_ms: u64) -> ResultSource {
         let id = recorded_text(&self.request.call.id, &self.store.mask);
-        let is_once = is_once(self.request);
         ResultSource {
             log: self.store.log_path(&known.log),
             ended_ms,
-            other_id: (is_once && *facts.tool_use_id != *id).then(|| facts.tool_use_id.clone()),
+            other_id: (self.is_once() && *facts.tool_use_id != *id)
+                .then(|| facts.tool_use_id.clone()),
         }
     }
 
@@ -403,7 +400,7 @@ impl Lookup<'_> {
             tool: facts.map(|facts| facts.tool.clone()).unwrap_or_default(),
             input: input.unwrap_or_else(|| Input::empty().text().to_owned()),
             result: result.map(|result| result.content.to_text().into_owned()),
-            is_once: is_once(self.request),
+            is_once: self.is_once(),
             log: self.store.log_path(&log),
         })
     }

@@ -63,10 +63,23 @@ pub fn recall<E>(
     keys: &CallKeys,
     context: CallContext,
     asker: Asker,
-    mut find: impl FnMut(&MemoryKey) -> Result<Vec<Member>, E>,
+    find: &mut dyn FnMut(&MemoryKey) -> Result<Vec<Member>, E>,
 ) -> Result<Recalled, E> {
+    if let CallKeys::Once { values, earlier } = keys
+        && let Some(earlier) = earlier
+        && find(values)?.is_empty()
+    {
+        let as_before = Asker {
+            is_once: false,
+            ..asker
+        };
+        let recalled = recall(earlier, context, as_before, find)?;
+        if !matches!(recalled.decision, Decision::Run(_) | Decision::Renew(_)) {
+            return Ok(recalled);
+        }
+    }
     let (alone, among) = match keys {
-        CallKeys::Once(key) => (Some(key), None),
+        CallKeys::Once { values, .. } => (Some(values), None),
         CallKeys::Id { id, call } => (Some(id), Some(call)),
         CallKeys::Call { call, shared_id } => (shared_id.as_ref(), Some(call)),
     };

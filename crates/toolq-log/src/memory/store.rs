@@ -54,6 +54,11 @@ struct OwnCalls {
     agents: HashMap<CallKey, String>,
 }
 
+/// Returns the one name of a directory, however it was written.
+fn canonical(dir: PathBuf) -> PathBuf {
+    dir.canonicalize().unwrap_or(dir)
+}
+
 impl MemoryStore {
     /// The memory of a session, whose log was read up to its beginning.
     pub(crate) fn new(
@@ -66,7 +71,7 @@ impl MemoryStore {
     ) -> Self {
         Self {
             usage,
-            root,
+            root: canonical(root),
             mask,
             clock,
             session: Some(session),
@@ -123,7 +128,7 @@ impl MemoryStore {
         }
         let mut store = Self {
             usage,
-            root,
+            root: canonical(root),
             mask,
             clock,
             ..Self::for_people(place, log)

@@ -217,7 +217,11 @@ pub(crate) fn resolve_once(
     }
     Some(OncePolicy {
         names,
-        scope: scope.map_or_else(|| dir.display().to_string(), Clone::clone),
+        scope: scope.cloned().unwrap_or_else(|| {
+            // The folder has one name, however the file was named.
+            let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+            dir.display().to_string()
+        }),
         expires: max_age.map(|max_age| max_age.0),
     })
 }

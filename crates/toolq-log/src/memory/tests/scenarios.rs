@@ -73,18 +73,20 @@ fn call(id: &'static str, tool: &'static str, input: &'static str) -> Call {
 
 impl Call {
     fn keys(&self) -> CallKeys {
-        if let Some(order) = self.once {
-            let values = [Some(JsonText::new(order))];
-            return CallKeys::Once(MemoryKey::of_values("/w/tools.yaml", self.tool, values));
-        }
-        CallKeys::of(&CallDescription {
+        let keys = CallKeys::of(&CallDescription {
             id: self.id,
             tool: self.tool,
             position: self.position,
             meaning: meaning_digest(JsonText::new(self.input)),
             root: Path::new(self.root),
             shares_id: self.shares_id,
-        })
+        });
+        let Some(order) = self.once else { return keys };
+        let values = [Some(JsonText::new(order))];
+        CallKeys::Once {
+            values: MemoryKey::of_values("/w/tools.yaml", self.tool, values),
+            earlier: Some(Box::new(keys)),
+        }
     }
 
     fn context(&self) -> CallContext {
@@ -140,7 +142,7 @@ fn recall_among(
     memory: &[Call],
     taken: &[(MemoryKey, u32)],
 ) -> (MemoryKey, u32, Decision) {
-    let find = |key: &MemoryKey| {
+    let mut find = |key: &MemoryKey| {
         let with_key = memory.iter().filter(|call| call.keys().new_key() == key);
         let members = with_key.zip(1..).map(|(call, instance)| Member {
             instance,
@@ -154,7 +156,7 @@ fn recall_among(
         is_once: asking.once.is_some(),
         ..Asker::default()
     };
-    let Ok(recalled) = recall(&asking.keys(), asking.context(), asker, find);
+    let Ok(recalled) = recall(&asking.keys(), asking.context(), asker, &mut find);
     (recalled.key, recalled.instance, recalled.decision)
 }
 
@@ -481,6 +483,14 @@ fn a_tool_that_runs_once_is_known_by_its_values() {
         &[first(End::TimedOut)],
     );
     check("in doubt", &Meant::Doubt, asking, &[first(End::Doubt)]);
+    let before = |end| Call {
+        once: None,
+        ..once(OPENAI, ORDER, end)
+    };
+    let name = "before its tool ran once for them";
+    check(name, &Meant::Memory, asking, &[before(End::Done)]);
+    check(name, &Meant::Doubt, asking, &[before(End::Doubt)]);
+    check(name, &Meant::Run, asking, &[before(End::Nothing)]);
     let noted = once(OPENAI, r#"{"order":7,"note":"b"}"#, End::Done);
     check(
         "with another note",
