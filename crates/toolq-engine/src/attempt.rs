@@ -192,7 +192,7 @@ pub(crate) struct CallJob {
     /// Whether the memory keeps it: it may change something.
     pub(crate) is_remembered: bool,
     /// What was said about it when an earlier run asked whether it may start.
-    pub(crate) approval: Option<Approval>,
+    pub(crate) approval: Option<Box<Approval>>,
     /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
     pub(crate) unsettled: Option<Box<Outcome>>,
 }

@@ -231,7 +231,7 @@ fn recall_write(
                 }
                 MemoryVerdict::Forgettable => {}
             }
-            checked.approval = recollection.approval;
+            checked.approval = recollection.approval.map(Box::new);
             recollection.run
         }
         Err(EmitError(why)) if accepted.is_some() => {
@@ -265,7 +265,7 @@ fn recall_read(
     if accepted.needs_approval
         && let Ok(recollection) = history.recall(&request)
     {
-        checked.approval = recollection.approval;
+        checked.approval = recollection.approval.map(Box::new);
     }
     // A result that can't be read again is read anew.
     let read = |run| history.recall_read(&request, run).ok().flatten();

@@ -137,7 +137,7 @@ impl<'a> TurnPlan<'a> {
                     plan.batch_mut(batch).calls.push(PlannedCall {
                         call,
                         accepted,
-                        approval: checked.approval.as_ref(),
+                        approval: checked.approval.as_deref(),
                         unsettled: checked.unsettled.as_deref(),
                         is_renewed: checked.is_renewed,
                         start: Duration::ZERO,

@@ -22,7 +22,7 @@ pub struct CheckedCall {
     /// Its outcome, if that is known: an earlier run has made it. A check knows only what the input says.
     pub known: Option<Box<Outcome>>,
     /// What was said about it when an earlier run asked whether it may start.
-    pub approval: Option<Approval>,
+    pub approval: Option<Box<Approval>>,
     /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
     pub unsettled: Option<Box<Outcome>>,
     /// An earlier run has made it, and it runs again on purpose.

@@ -125,7 +125,7 @@ impl RunningTurn<'_> {
             _ if let Some(approval) = &job.approval
                 && (approver.is_none() || approval.decision == ApprovalDecision::Yes) =>
             {
-                Some(approval.clone())
+                Some(Approval::clone(approval))
             }
             Some(Approver::All { user }) => Some(Approval {
                 decision: ApprovalDecision::Yes,

@@ -112,7 +112,7 @@ impl RunningTurn<'_> {
         call_ref: Arc<CallRef>,
         call: Call,
         accepted: AcceptedCall,
-        (approval, unsettled): (Option<Approval>, Option<Box<Outcome>>),
+        (approval, unsettled): (Option<Box<Approval>>, Option<Box<Outcome>>),
     ) {
         let ticket = self.engine.circuit_breakers.take_ticket(&accepted.tool);
         let access = CallAccess::of(&accepted);

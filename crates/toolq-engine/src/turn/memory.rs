@@ -42,7 +42,7 @@ impl RunningCall {
             }
         }
         let is_yes = |approval: &Approval| approval.decision == ApprovalDecision::Yes;
-        let was_approved_before = self.job.approval.as_ref().is_some_and(is_yes);
+        let was_approved_before = self.job.approval.as_deref().is_some_and(is_yes);
         let is_approved = recollection.approval.as_ref().is_some_and(is_yes);
         match recollection.verdict {
             MemoryVerdict::Run(_) if was_approved_before && !is_approved => {
