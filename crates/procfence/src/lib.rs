@@ -25,15 +25,13 @@ mod reaper;
 #[cfg(target_os = "linux")]
 mod reaper_pool;
 #[cfg(target_os = "linux")]
-mod reaper_supervisor;
-#[cfg(target_os = "linux")]
 mod reaper_termination;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod signal_fd;
 mod spawn;
 #[cfg(target_os = "linux")]
-mod supervisor_client;
+mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]
@@ -55,7 +53,7 @@ pub use sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missin
 pub use signal_fd::{ignore_file_size_signal, unblock_signals};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(target_os = "linux")]
-pub use supervisor_client::{make_non_dumpable, supervise};
+pub use supervisor::{make_non_dumpable, supervise};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     ReaperPools, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace, supervise,

@@ -15,7 +15,7 @@ use crate::descendants;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest, send_with_fds};
 use crate::sandbox::{ProgramSandbox, SandboxShape};
 use crate::spawn::SpawnRequest;
-use crate::supervisor_client::SupervisorClient;
+use crate::supervisor::SupervisorClient;
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
 /// the pools.
