@@ -4,7 +4,6 @@ mod agent;
 mod command;
 mod error_text;
 mod failure_cause;
-mod halted;
 mod http;
 mod limits;
 mod outcome_text;

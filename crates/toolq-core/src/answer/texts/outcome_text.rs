@@ -13,7 +13,7 @@ use crate::answer::texts::failure_cause::{
     exceeded_limit, failure_cause, fill_message, message_key,
 };
 use crate::answer::texts::truncation::{self, OutputReader};
-use crate::answer::texts::{agent, command, halted, http, limits, rejected};
+use crate::answer::texts::{agent, command, http, limits, rejected};
 use crate::text::truncate;
 use crate::types::{
     Backing, Call, CallAnswer, CallConflict, CallEnding, CallReport, DoubtCause, Leftovers,
@@ -215,7 +215,7 @@ fn error_text(
             failed_tool: by, ..
         } => rejected::explain_canceled(by, tool, partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
-            halted::explain_interrupted(*by, tool, partial_output_text(&output, stderr))
+            rejected::explain_interrupted(*by, tool, partial_output_text(&output, stderr))
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),

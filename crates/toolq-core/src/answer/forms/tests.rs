@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::answer::render::forms::render_answers;
+use crate::answer::forms::render_answers;
 use crate::types::{AnswerForm, CallAnswer, CallKind, CallReport, ResultContent, Status};
 
 const FORMS: [AnswerForm; 6] = [
