@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::json::pointer_tokens;
-use crate::json_schema::schema::SchemaError;
 use crate::json_schema::schema_errors::find_schema_errors;
+use crate::json_schema::subschemas::SchemaError;
 
 /// Maximum number of keywords that are left out of a schema.
 const MAX_LEFT_OUT: usize = 64;

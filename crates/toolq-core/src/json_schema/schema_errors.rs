@@ -7,13 +7,12 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
 use serde_json::{Value, json};
 
-use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::library::{FormatPolicy, SchemaLibrary, validation_options};
 use crate::json_schema::patterns::{self, rejected_pattern_error, with_short_patterns};
 use crate::json_schema::problem_details::error_message;
-use crate::json_schema::schema::{SchemaError, validation_options};
-use crate::json_schema::schema_graph::{SchemaGraph, Subschema, find_subschemas};
+use crate::json_schema::schema_graph::SchemaGraph;
+use crate::json_schema::subschemas::{BASE_URI, SchemaError, Subschema, find_subschemas};
 use crate::text::{MAX_NAME_CHARS, truncate};
-use crate::types::FormatPolicy;
 
 /// Maximum number of schemas that an input may be checked against: at about 20 ns each, a third of a second.
 const MAX_UNFOLDED_SCHEMAS: u64 = 1 << 24;
