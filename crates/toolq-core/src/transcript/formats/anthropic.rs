@@ -1,7 +1,7 @@
 //! Documents of Anthropic's Messages API: a response or message, a request, an array of messages or content blocks, or
 //! a single block.
 
-use serde_json::{Value, json};
+mod sse;
 
 use crate::json::{JsonEdits, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
@@ -11,7 +11,7 @@ use crate::transcript::formats::conversation::{
 };
 use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, plain_result, read_input};
+use crate::transcript::raw_call::{RawCall, invalid_input_object, plain_result, read_input};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of content blocks, other than those that end in `tool_result`.
@@ -281,15 +281,6 @@ fn add_block<'a>(
 }
 
 // The content of an assistant message in the form in which the API takes it back.
-
-/// The key under which the API's documentation suggests to send back an input that isn't valid JSON.
-const INVALID_JSON_KEY: &str = "INVALID_JSON";
-
-/// Returns the input of a call whose own input, or the reason that it isn't valid, is `text`. The API accepts only
-/// objects as inputs.
-pub fn invalid_input_object(text: &str) -> Value {
-    json!({ INVALID_JSON_KEY: text })
-}
 
 /// Returns `content` with an object as the input of each call. The API refuses anything else, but a stream may bring an
 /// input that isn't JSON, which the body of its response has as a string.

@@ -1,6 +1,8 @@
 //! Documents of the `OpenAI` responses API: a response, a request, an array of items, or a single item. Calls are
 //! separate items, so a turn is a run of consecutive items from the model.
 
+mod sse;
+
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
@@ -9,7 +11,9 @@ use crate::transcript::formats::conversation::{
 };
 use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, expect_text, find_input, plain_result, read_input};
+use crate::transcript::raw_call::{
+    CUSTOM_CALL, RawCall, expect_text, find_input, plain_result, read_input,
+};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of items that are no calls, or whose calls the API runs.
@@ -103,9 +107,6 @@ impl Format for OpenAiResponses {
         plain_result(item.get("output"))
     }
 }
-
-/// The type of the call of a custom tool.
-pub(crate) const CUSTOM_CALL: &str = "custom_tool_call";
 
 /// Returns whether a value with this `type` is a call that toolq runs.
 pub(crate) fn is_call(kind: &str) -> bool {

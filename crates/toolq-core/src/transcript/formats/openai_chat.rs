@@ -1,6 +1,8 @@
 //! Documents of `OpenAI` chat completions: a response, a message, an array of messages, or a request. Also the
 //! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
+mod sse;
+
 use crate::json::{InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
