@@ -1,10 +1,9 @@
 //! The memory: whether a call has run before. A call that writes runs once, whatever form its input comes in and whatever
 //! happened meanwhile.
 //!
-//! `identity` says which calls are the same, `selection` which of several earlier calls that look alike a call is, and
-//! `decision` what becomes of a call that was started before. All three are pure. `claims` keeps one entry for each attempt, and
-//! a `log_index` knows what a log says about them. `store` finds both, `recollection` makes the answer of it, and `doubts` and
-//! `approvals` are what people see and say.
+//! `identity` says which calls are the same, and `decision` which of several earlier calls that look alike a call is and what
+//! becomes of it. Both are pure. `claims` keeps one entry for each attempt, and a `log_index` knows what a log says about
+//! them. `store` finds both, `recollection` makes the answer of it, and `doubts` and `approvals` are what people see and say.
 
 mod approvals;
 mod claims;
@@ -15,7 +14,6 @@ mod known_call;
 mod log_index;
 mod place;
 mod recollection;
-mod selection;
 mod store;
 #[cfg(test)]
 mod tests;

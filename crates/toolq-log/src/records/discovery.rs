@@ -1,6 +1,8 @@
-//! Metadata of a `server_start` and a `server_end`.
+//! Metadata of the records that say where tools come from: `describe_*` of tools that describe themselves, `list_*` of servers
+//! that tools.lock doesn't have, and `server_*` of every server.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +11,7 @@ use crate::records::call_end::ProcessExit;
 use crate::records::record::recorded_text;
 use redact::Mask;
 use toolq_core::text::to_millis;
-use toolq_core::types::{ServerEnd, ServerStart};
+use toolq_core::types::{DescribeResult, Outcome, ServerEnd, ServerStart, Status, UnlockedServer};
 
 /// Metadata of a `server_start`: a server is ready for calls, or has ended before it was.
 #[serde_with::skip_serializing_none]
@@ -123,6 +125,108 @@ impl<'a> ServerEndRecord<'a> {
             noise_lines: end.noise_lines,
             stderr_bytes: end.stderr_bytes,
             stderr_saved: saved.map(|path| mask.apply(&path).into_owned().into()),
+        }
+    }
+}
+
+// Metadata of a `describe_start` and a `describe_end`.
+
+/// Metadata of a `describe_start`; a `describe_end` also has how the program ended.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DescribeRecord<'a> {
+    /// The tool that describes itself.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// How the program ended, in one word.
+    pub status: Option<Status>,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// How many attempts were started.
+    pub attempts: Option<u32>,
+    /// What the program ended with.
+    #[serde(flatten)]
+    pub exit: ProcessExit,
+    /// Why the output can't be used. If set, none of the tool's calls run.
+    #[serde(borrow)]
+    pub error: Option<Cow<'a, str>>,
+}
+
+impl<'a> DescribeRecord<'a> {
+    pub(crate) fn new(tool: &'a str, mask: &Mask) -> Self {
+        Self {
+            tool_name: recorded_text(tool, mask),
+            status: None,
+            duration_ms: None,
+            attempts: None,
+            exit: ProcessExit::default(),
+            error: None,
+        }
+    }
+
+    pub(crate) fn with_result(
+        self,
+        result: Option<&'a DescribeResult>,
+        outcome: &Outcome,
+        duration: Duration,
+        attempts: u32,
+        mask: &Mask,
+    ) -> Self {
+        Self {
+            status: Some(outcome.status()),
+            duration_ms: Some(to_millis(duration)),
+            attempts: Some(attempts),
+            exit: ProcessExit::from_outcome(outcome),
+            error: match result {
+                Some(DescribeResult::Err(why)) => Some(recorded_text(why, mask)),
+                Some(DescribeResult::Ok(_)) | None => None,
+            },
+            ..self
+        }
+    }
+}
+
+/// Metadata of a `list_start`: a server that tools.lock doesn't have is asked for its tools. A `list_end` also has the answer.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListRecord<'a> {
+    /// The key in tools.yaml.
+    #[serde(borrow)]
+    pub server: Cow<'a, str>,
+    /// How long it took, with the server's start.
+    pub duration_ms: Option<u64>,
+    /// How many tools of the server can be called from then on.
+    pub tools: Option<usize>,
+    /// The digest of what the server announced.
+    #[serde(borrow)]
+    pub sha256: Option<Cow<'a, str>>,
+    /// Why none of its tools can be called.
+    #[serde(borrow)]
+    pub error: Option<Cow<'a, str>>,
+}
+
+impl<'a> ListRecord<'a> {
+    pub(crate) fn start(server: &'a UnlockedServer, mask: &Mask) -> Self {
+        Self {
+            server: recorded_text(&server.server.name, mask),
+            duration_ms: None,
+            tools: None,
+            sha256: None,
+            error: None,
+        }
+    }
+
+    pub(crate) fn end(server: &'a UnlockedServer, duration: Duration, mask: &Mask) -> Self {
+        let listing = server.listing();
+        let answer = listing.and_then(Result::ok);
+        Self {
+            duration_ms: Some(to_millis(duration)),
+            tools: answer.map(|listing| listing.tools.len()),
+            sha256: answer.map(|listing| Cow::Owned(listing.lock.digest())),
+            error: listing
+                .and_then(Result::err)
+                .map(|why| recorded_text(why, mask)),
+            ..Self::start(server, mask)
         }
     }
 }

@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use crate::error::LogError;
 use crate::memory::{LogIndex, MemoryUse, RememberedIn};
-use crate::open::sessions;
-use crate::read::MAX_TORN_BYTES;
+use crate::reader::MAX_TORN_BYTES;
 use crate::records::{
     FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionRecord, sha256_hex,
 };
+use crate::sessions;
 use crate::write::{
     DiskFile, Journal, LogReplica, ReplicatedFile, SessionLog, Storage, unreliable_file_system,
     write_file_atomically,

@@ -6,10 +6,9 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::MAX_RECORD_BYTES;
 use crate::error::{Corruption, CorruptionKind, LogError};
-use crate::open::sessions;
 use crate::records::{FormatVersion, Record, parse_next_record, record};
+use crate::{MAX_RECORD_BYTES, sessions};
 
 /// Size of the read buffer in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::call_log::{CallEvent, CallLog};
 use crate::error::{Corruption, CorruptionKind, LogError};
-use crate::read::reader::RecordReader;
+use crate::reader::RecordReader;
 use crate::records::{CallRecord, ModelResponseRecord, Record, RecordKind, TurnRecord};
 use toolq_core::types::Effect;
 
@@ -84,7 +84,15 @@ impl SequenceChecker {
             RecordKind::Turn => self.check_turn(record),
             RecordKind::ToolCall => self.check_call(record),
             RecordKind::ModelResponse => self.check_model_response(record),
-            _ => self.check_call_record(record),
+            RecordKind::Approval
+            | RecordKind::ToolStart
+            | RecordKind::ToolResult
+            | RecordKind::ToolSkipped
+            | RecordKind::ToolInDoubt
+            | RecordKind::LateResult
+            | RecordKind::ProbeStart
+            | RecordKind::ProbeEnd
+            | RecordKind::Other(_) => self.check_call_record(record),
         }
     }
 
