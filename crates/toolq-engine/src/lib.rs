@@ -11,7 +11,6 @@ mod backends;
 mod command;
 mod control;
 mod conversation_outputs;
-mod digests;
 mod discovery;
 mod engine;
 mod host;
@@ -29,7 +28,11 @@ mod scheduler;
 mod settings;
 mod state;
 #[doc(hidden)]
-pub mod testing;
+pub mod testing {
+    //! Parts of the scheduler for tests in other crates. Not a part of the interface.
+
+    pub use crate::scheduler::{ConcurrencyLimit, Permit};
+}
 #[cfg(test)]
 mod tests;
 mod timing;

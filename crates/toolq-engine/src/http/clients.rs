@@ -16,7 +16,7 @@ use reqwest::redirect::{self, Policy};
 use reqwest::{Client, ClientBuilder, Proxy, Request};
 use url::Url;
 
-use crate::http::error;
+use crate::http::error::{self, LookupError, NonPublicAddress};
 use toolq_core::os::Environment;
 use toolq_core::types::{HttpBacking, Outcome, Template};
 use toolq_core::url::is_public;
@@ -228,17 +228,6 @@ pub(crate) struct ClientResolver {
     pub(crate) resolver: Resolver,
     pub(crate) public_only: bool,
 }
-
-/// A name that must not be connected to. One non-public address is enough: a name server that returns both kinds is
-/// most likely after that one.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} resolves to an address that is not public")]
-pub(crate) struct NonPublicAddress(String);
-
-/// A name that can't be resolved.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(crate) struct LookupError(io::Error);
 
 impl Resolve for ClientResolver {
     fn resolve(&self, name: Name) -> Resolving {

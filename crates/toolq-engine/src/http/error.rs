@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use crate::http::clients::{LookupError, NonPublicAddress};
 use toolq_core::types::{Outcome, TransportCause, TransportError, TransportPhase};
 
 /// Why there is no complete response.
@@ -109,3 +108,14 @@ fn certificate_problem(detail: &str) -> Option<String> {
         other => format!("invalid peer certificate: {other}"),
     })
 }
+
+/// A name that must not be connected to. One non-public address is enough: a name server that returns both kinds is
+/// most likely after that one.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} resolves to an address that is not public")]
+pub(crate) struct NonPublicAddress(pub(super) String);
+
+/// A name that can't be resolved.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct LookupError(pub(super) io::Error);

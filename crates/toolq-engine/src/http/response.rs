@@ -84,7 +84,7 @@ impl GzipBody {
 mod tests {
     use super::*;
 
-    use crate::scheduler::retry;
+    use crate::scheduler;
     use toolq_core::types::{
         CallEnding, CallOutput, CallTimeouts, Effect, Outcome, RetryCondition, RetryPolicy, Tool,
     };
@@ -154,14 +154,15 @@ mod tests {
         ] {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, header.parse().unwrap())]);
             let requested = parse_retry_after(&headers, now);
-            let wait = retry::next_wait(&policy(left), 1, &limited, requested, left, 7).unwrap();
+            let wait =
+                scheduler::next_wait(&policy(left), 1, &limited, requested, left, 7).unwrap();
             assert!(
                 seconds.contains(&wait.as_secs_f64()),
                 "{header} {left:?}: {wait:?}"
             );
             let no_time_left = Some(Duration::ZERO);
             assert_eq!(
-                retry::next_wait(
+                scheduler::next_wait(
                     &policy(no_time_left),
                     1,
                     &limited,
@@ -172,7 +173,7 @@ mod tests {
                 None
             );
             assert_eq!(
-                retry::next_wait(&policy(left), 2, &limited, requested, left, 7),
+                scheduler::next_wait(&policy(left), 2, &limited, requested, left, 7),
                 None
             );
         }

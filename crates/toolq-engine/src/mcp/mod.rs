@@ -2,7 +2,6 @@
 
 mod announcement;
 mod connection;
-mod http_event_stream;
 mod http_exchange;
 mod http_transport;
 mod outcome;

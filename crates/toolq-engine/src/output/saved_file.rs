@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::digests::hex_digest;
+use data_encoding::HEXLOWER;
 use redact::{Mask, MaskedStream};
 use toolq_core::os::create_private_dir;
 
@@ -60,7 +60,7 @@ impl SavedFile {
 
     /// Like [`Self::persist`], with another extension.
     fn persist_as(self, extension: &str) -> io::Result<PathBuf> {
-        let name = format!("{}.{extension}", hex_digest(self.digest));
+        let name = format!("{}.{extension}", HEXLOWER.encode(&self.digest.finalize()));
         let path = self.dir.join(name);
         self.file.persist(&path)?;
         Ok(path)
