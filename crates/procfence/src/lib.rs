@@ -24,8 +24,6 @@ mod protocol;
 mod reaper;
 #[cfg(target_os = "linux")]
 mod reaper_pool;
-#[cfg(target_os = "linux")]
-mod reaper_termination;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod signal_fd;
