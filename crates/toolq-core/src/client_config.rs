@@ -415,19 +415,19 @@ const SECRET_WORDS: [&str; 15] = [
 const MIN_SECRET_CHARS: usize = 16;
 
 /// Whether an argument may have a secret: `Authorization: Bearer x`, `--url=https://h/?token=x`, `postgres://me:pw@h`, `sk-ant-api03-a1B2…`.
-pub(super) fn has_secret(argument: &str) -> bool {
+fn has_secret(argument: &str) -> bool {
     (argument.contains([':', '=']) && has_secret_word(argument)) || is_secret_address(argument)
 }
 
 /// Whether an address has a user, and so perhaps a password, or a part that may be a secret.
-pub(super) fn is_secret_address(url: &str) -> bool {
+fn is_secret_address(url: &str) -> bool {
     let rest = url.split_once("://").map(|(_, rest)| rest);
     let has_user = |rest: &str| rest.split('/').next().unwrap_or_default().contains('@');
     rest.is_some_and(has_user) || is_random(url)
 }
 
 /// Whether the value of a command-line option is secret: `--api-key`.
-pub(super) fn is_secret_option(option: &str) -> bool {
+fn is_secret_option(option: &str) -> bool {
     option.starts_with('-') && has_secret_word(option)
 }
 

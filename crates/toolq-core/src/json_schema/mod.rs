@@ -7,7 +7,6 @@
 mod defaults;
 mod exact_keywords;
 mod keywords;
-mod lenient;
 mod library;
 mod patterns;
 mod problem_details;
@@ -17,7 +16,6 @@ mod schema_graph;
 mod subschemas;
 
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
-pub(crate) use lenient::leave_out_unusable;
 pub use library::FormatPolicy;
 pub(crate) use patterns::PatternSyntax;
 pub use problem_details::ProblemDetail;
@@ -25,4 +23,5 @@ pub(crate) use problem_details::TypeError;
 pub use schema::CompiledSchema;
 pub(crate) use schema::find_invalid_defaults;
 pub use schema_errors::find_schema_errors;
+pub(crate) use schema_errors::leave_out_unusable;
 pub(crate) use subschemas::SchemaError;
