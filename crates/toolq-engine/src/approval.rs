@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::AttemptResult;
-use crate::program_tool::program_tool;
+use crate::command::program_tool;
 use crate::state::EngineState;
 use crate::turn::CallJob;
 use toolq_core::answer::failure_cause;

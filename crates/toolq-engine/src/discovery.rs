@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::command::program_tool;
 use crate::engine::Engine;
 use crate::mcp::{ServerAnnouncement, emit_notices};
-use crate::program_tool::program_tool;
 use crate::result_cache::SharedResultCache;
 use crate::scheduler::{CircuitBreakers, SharedStartLimiter};
 use crate::settings::EngineSettings;

@@ -19,7 +19,6 @@ mod machine_check;
 mod mcp;
 mod message_feeder;
 mod output;
-mod program_tool;
 mod reach;
 mod recall;
 mod result_cache;
@@ -27,12 +26,6 @@ mod run_budget;
 mod scheduler;
 mod settings;
 mod state;
-#[doc(hidden)]
-pub mod testing {
-    //! Parts of the scheduler for tests in other crates. Not a part of the interface.
-
-    pub use crate::scheduler::{ConcurrencyLimit, Permit};
-}
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -54,3 +47,10 @@ pub use run_budget::BudgetLimits;
 pub use settings::{AnswerDelivery, EngineSettings, SUPERVISOR_PROGRAM, random_task_id};
 pub use timing::DROP_DEADLINE;
 pub use turn::{LateResult, TurnRequest};
+
+#[doc(hidden)]
+pub mod testing {
+    //! Parts of the scheduler for tests in other crates. Not a part of the interface.
+
+    pub use crate::scheduler::{ConcurrencyLimit, Permit};
+}

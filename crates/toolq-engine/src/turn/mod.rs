@@ -5,7 +5,6 @@
 //! is the life of that call, from the moment when it has its place to its outcome: [`RunningCall::live`](call::RunningCall).
 
 mod admission;
-mod agent_turns;
 mod approval;
 mod attempts;
 mod call;
@@ -40,7 +39,7 @@ use toolq_core::types::{
 };
 
 pub(crate) use crate::attempt::CallJob;
-pub(crate) use agent_turns::{SubTurnAnswers, TurnHandle};
+pub(crate) use attempts::{SubTurnAnswers, TurnHandle};
 pub(crate) use concurrent::{ConcurrentTurns, SharedSink, TurnSink};
 pub use concurrent::{LateResult, TurnRequest};
 
