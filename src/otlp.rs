@@ -1,10 +1,7 @@
 //! `--otlp`: where the calls of a run are sent as OpenTelemetry spans, and metrics of them. Without the feature `otlp`, the flag
 //! only leads to an error.
 
-#[cfg(not(feature = "otlp"))]
-mod absent;
-
-use crate::args::shared_flags::OtlpFlags;
+use crate::args::OtlpFlags;
 use crate::output::StderrWriter;
 use toolq_core::os::Environment;
 use toolq_core::types::Traceparent;
@@ -13,8 +10,6 @@ use toolq_core::types::Traceparent;
 pub(crate) use absent::OtlpSink;
 #[cfg(feature = "otlp")]
 pub(crate) use toolq_otlp::OtlpSink;
-
-// Where spans go, and the trace that they belong to.
 
 /// What `--otlp` and the environment say.
 #[derive(Debug, Clone)]
@@ -60,6 +55,53 @@ impl OtlpSettings {
             stderr.print_warning(
                 "TRACEPARENT is ignored: it isn't `00-`, 32 hexadecimal digits, `-`, 16 of them, `-` and two",
             );
+        }
+    }
+}
+
+#[cfg(not(feature = "otlp"))]
+mod absent {
+    //! What a toolq without the feature `otlp` has instead.
+
+    use std::sync::Arc;
+
+    use redact::Mask;
+    use toolq_core::exit::{CommandError, Exit};
+    use toolq_core::os::{Clock, Environment};
+    use toolq_core::types::{EmitError, Event, EventSink, TraceContext};
+
+    /// A sink that never exists, since this build has no support for OTLP.
+    pub(crate) enum OtlpSink {}
+
+    impl OtlpSink {
+        /// # Errors
+        /// Always.
+        pub(crate) fn open(
+            _: Option<&str>,
+            _: bool,
+            _: &Environment,
+            _: &Arc<Mask>,
+            _: &Clock,
+        ) -> Result<Self, CommandError> {
+            Err(
+                CommandError::usage("this toolq was built without `otlp`; nothing ran").with_hint(
+                    "packages of toolq have it; from source: `cargo install --locked --path . --features otlp`",
+                ),
+            )
+        }
+
+        pub(crate) fn begin(&mut self, _: TraceContext) {
+            match *self {}
+        }
+
+        pub(crate) fn close(self, _: Exit) -> Option<String> {
+            match self {}
+        }
+    }
+
+    impl EventSink for OtlpSink {
+        fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
+            match *self {}
         }
     }
 }

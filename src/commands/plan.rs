@@ -1,19 +1,21 @@
-//! Prints the plans of turns, one after another, and what a reader has to know about them.
+//! `toolq plan`: prints what would run, in which batches, and why. Runs no calls, opens no connections, and writes no
+//! log. What the memory knows of earlier runs is a part of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, ValueHint};
 use jiff::Timestamp;
 
-use crate::args::values::PlanFormat;
-use crate::commands::plan::PlanArguments;
+use crate::args::{InputArguments, LogFlags, PlanFormat};
 use crate::context::CommandContext;
+use crate::input::{CommandInput, files};
 use crate::log_view::DoubtCollector;
-use crate::output::{CommandError, DocumentWriter, stdout};
+use crate::output::{CommandError, DocumentWriter, Exit, check_output_file, stdout};
 use crate::pages::PlanPage;
 use crate::plan_file::{PlanBuilder, PlanFile};
 use crate::session::ToolDescriber;
@@ -22,17 +24,128 @@ use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, write_plan_json, write_plan_text};
-use toolq_core::text::quote_path_for_shell;
+use toolq_core::text::{parse_duration, quote_path_for_shell};
 use toolq_core::transcript::Recording;
 use toolq_core::types::{Tool, ToolsConfig, Turn};
 use toolq_engine::RememberedWrites;
 use toolq_log::memory::{MemoryStore, MemoryUse, Remembered};
 
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    #[command(flatten)]
+    pub input: InputArguments,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlanFormat,
+    #[command(flatten)]
+    pub log: LogFlags,
+    /// Run the `describe` commands of tools that have one, to get their schemas; runs nothing else
+    #[arg(long)]
+    pub describe: bool,
+    /// Also write the plan to a file, for review; `toolq run --plan FILE` applies it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// How long the plan can be applied
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_validity, requires = "out")]
+    pub valid: Duration,
+    /// Exit 1 if any call is rejected
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Parses how long a plan can be applied, which is longer than no time.
+fn parse_validity(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a plan that is valid for no time can't be applied".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+/// Prints the plan of every turn.
+///
+/// # Errors
+/// tools.yaml or an input is invalid, or stdout can't be written.
+pub fn print_plans(
+    arguments: &PlanArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let (tools, tools_file) = context.load_tools_file()?;
+    context.warn_about_root(&tools, &tools_file);
+    let tools = Arc::new(tools);
+    let describer = arguments
+        .describe
+        .then(|| ToolDescriber::new(&tools, context));
+    let mask = Arc::new(context.build_mask(&tools));
+    let inputs = files::open_inputs(&arguments.input, Ok)?;
+    files::print_notes(
+        files::recordings(&inputs),
+        arguments.input.all,
+        &context.stderr,
+    );
+    let mut printer = PlanPrinter::new(arguments, tools, mask, context)?;
+    printer.describer = describer.transpose()?;
+    if let Some(path) = &arguments.out {
+        let inputs = arguments.input.files.iter().map(PathBuf::as_path);
+        check_output_file(path, inputs, &tools_file.files())?;
+    }
+    let mut exit = Exit::Ok;
+    for input in inputs {
+        exit = exit.max(print_input(input, &mut printer, arguments, context)?);
+    }
+    let has_rejected = printer.finish()?;
+    if arguments.strict && has_rejected {
+        exit = exit.max(Exit::ProblemsFound);
+    }
+    Ok(exit)
+}
+
+/// Prints the plans of an input. If it breaks off, or a turn can't be read, the turns before are printed all the same.
+fn print_input(
+    input: CommandInput,
+    printer: &mut PlanPrinter<'_>,
+    arguments: &PlanArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    match input {
+        CommandInput::Recording(recording) => {
+            printer.begin_recording(&recording)?;
+            let all = arguments.input.all;
+            let printed = recording.for_each_turn(all, |turn| printer.print_turn(turn));
+            printer.flush()?;
+            printed?;
+        }
+        CommandInput::Stream(_) if arguments.out.is_some() => {
+            return Err(CommandError::usage(
+                "the calls of a stream can't be approved by a plan: `toolq run` starts them before all of them are known",
+            )
+            .with_hint("plan the complete response instead"));
+        }
+        CommandInput::Stream(mut stream) => {
+            printer.begin_input();
+            let (turns, stream_error) = stream.read_to_end();
+            let printed = turns
+                .into_iter()
+                .try_for_each(|turn| printer.print_turn(turn));
+            printer.flush()?;
+            printed?;
+            if let Some(error) = stream_error {
+                printer.has_broken_stream = true;
+                let failure = files::stream_failure(error, stream.message_count());
+                return Ok(context.stderr.print_error(&failure));
+            }
+        }
+        CommandInput::Follow(_) => {}
+    }
+    Ok(Exit::Ok)
+}
+
+// Prints the plans of turns, one after another, and what a reader has to know about them.
+
 /// Width of a plan if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
 
 /// Prints plans to stdout.
-pub(super) struct PlanPrinter<'a> {
+struct PlanPrinter<'a> {
     arguments: &'a PlanArguments,
     context: &'a CommandContext,
     tools: Arc<ToolsConfig>,
@@ -53,7 +166,7 @@ pub(super) struct PlanPrinter<'a> {
     /// The page, with `--format html`.
     page: PlanPage,
     /// Runs the `describe` programs of tools, with `--describe`.
-    pub(super) describer: Option<ToolDescriber<'a>>,
+    describer: Option<ToolDescriber<'a>>,
     /// Tools with calls whose `describe` program didn't run.
     undescribed: BTreeSet<String>,
     /// Servers that no plan asks, and those of their tools that have calls.
@@ -70,7 +183,7 @@ pub(super) struct PlanPrinter<'a> {
     /// At least one call was rejected.
     has_rejected: bool,
     /// A stream broke off, so nobody knows which calls it would have had.
-    pub(super) has_broken_stream: bool,
+    has_broken_stream: bool,
 }
 
 impl<'a> PlanPrinter<'a> {
@@ -78,7 +191,7 @@ impl<'a> PlanPrinter<'a> {
     ///
     /// # Errors
     /// The memory can't be read.
-    pub(super) fn new(
+    fn new(
         arguments: &'a PlanArguments,
         tools: Arc<ToolsConfig>,
         mask: Arc<Mask>,
@@ -116,7 +229,7 @@ impl<'a> PlanPrinter<'a> {
     }
 
     /// Prints what follows the last turn, and writes the file. Returns whether a call was rejected.
-    pub(super) fn finish(mut self) -> Result<bool, CommandError> {
+    fn finish(mut self) -> Result<bool, CommandError> {
         if self.arguments.format == PlanFormat::Html {
             let page = std::mem::take(&mut self.page);
             let tools_path = self.context.tools_path.display().to_string();
@@ -138,7 +251,7 @@ impl<'a> PlanPrinter<'a> {
 
 impl PlanPrinter<'_> {
     /// Begins with the next input.
-    pub(super) fn begin_input(&mut self) {
+    fn begin_input(&mut self) {
         self.writes = RememberedWrites::default();
     }
 
@@ -146,7 +259,7 @@ impl PlanPrinter<'_> {
     ///
     /// # Errors
     /// A turn can't be read.
-    pub(super) fn begin_recording(&mut self, recording: &Recording) -> Result<(), CommandError> {
+    fn begin_recording(&mut self, recording: &Recording) -> Result<(), CommandError> {
         self.begin_input();
         let all = self.arguments.input.all;
         // What is read in turns before a write must not show what came after it.
@@ -166,7 +279,7 @@ impl PlanPrinter<'_> {
     }
 
     /// Prints the plan of the next turn.
-    pub(super) fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
+    fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
         self.call_count += turn.calls.len();
         self.answered_count += turn.answered_count;
         self.abandoned_count += turn.abandoned.len();
@@ -232,7 +345,7 @@ impl PlanPrinter<'_> {
     }
 
     /// Writes the plans of the turns so far to stdout.
-    pub(super) fn flush(&mut self) -> Result<(), CommandError> {
+    fn flush(&mut self) -> Result<(), CommandError> {
         Ok(self.document.write_collected()?)
     }
 
