@@ -11,16 +11,17 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::protocol::{
-    ExceededLimit, ProgramExit, ReaperReply, ReaperRequest, ResourceLimits, record_exit,
-};
-use crate::sandbox::{PreparedSandbox, ProgramSandbox, ReaperSandboxes};
+use crate::descendants;
+use crate::forked_child::{self, record_exit};
+use crate::program::{ExceededLimit, ProgramExit, ResourceLimits, SpawnRequest};
+use crate::protocol::{ReaperReply, ReaperRequest};
+use crate::sandbox::PreparedSandbox;
+use crate::sandbox::{ProgramSandbox, ReaperSandboxes};
 use crate::signal_fd::SignalFd;
-use crate::spawn::{SpawnRequest, spawn};
+use crate::spawn::spawn;
 use crate::timing::{
     MAX_HOST_EXIT_GRACE, OUTPUT_DRAIN_INTERVAL, PROCESS_COUNT_INTERVAL, REAPER_KILL_TIMEOUT,
 };
-use crate::{descendants, forked_child};
 
 /// What a reaper process needs to serve calls.
 pub(crate) struct Reaper {

@@ -21,10 +21,11 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{ProgramExit, ReaperReply, ResourceLimits, receive_with_fds, send_with_fds};
+use crate::program::{ProgramExit, ResourceLimits, SpawnRequest};
+use crate::protocol::{ReaperReply, receive_with_fds, send_with_fds};
 use crate::reaper::Reaper;
 use crate::signal_fd::SignalFd;
-use crate::spawn::{self, SpawnRequest, spawn};
+use crate::spawn::{self, spawn};
 use crate::timing::{
     ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT, RESUME_INTERVAL, SUPERVISOR_EXIT_TIMEOUT,
 };
