@@ -48,7 +48,7 @@ pub(crate) const EXIT_CODES: [(&str, &str); 10] = [
 pub(crate) const COMMAND_WIDTH: usize = 9;
 
 /// Width of the lines after the flags, in columns. clap would wrap a longer line without its indentation.
-pub(crate) const AFTER_HELP_WIDTH: usize = 80;
+const AFTER_HELP_WIDTH: usize = 80;
 
 pub(crate) fn after_help() -> String {
     let (examples, codes) = (format_rows(&EXAMPLES, 33), format_rows(&EXIT_CODES, 3));

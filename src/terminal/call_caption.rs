@@ -337,7 +337,7 @@ pub(crate) const MAX_SUBJECT_COLUMNS: usize = 72;
 /// The same where lines have no width, as in a pipe.
 pub(crate) const MAX_PIPED_SUBJECT_COLUMNS: usize = 1_000;
 
-pub(crate) const MAX_CAUSE_COLUMNS: usize = 160;
+const MAX_CAUSE_COLUMNS: usize = 160;
 
 /// Formats a line about a call that didn't succeed, after the word for that: `fetch toolu_7 {"url":"http://…"}: HTTP 503, 2s:
 /// overloaded`. The arguments are already safe to show, except for `cause`.
@@ -396,7 +396,7 @@ pub(crate) fn truncate_closed(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// Returns whether this beginning of a JSON text ends in a string.
-pub(crate) fn ends_in_string(json: &str) -> bool {
+fn ends_in_string(json: &str) -> bool {
     let (mut is_in_string, mut is_escaped) = (false, false);
     for c in json.chars() {
         is_in_string ^= c == '"' && !is_escaped;

@@ -192,7 +192,7 @@ impl ServedClient {
 }
 
 /// The random bytes of an id.
-pub(crate) const ID_BYTES: usize = 16;
+const ID_BYTES: usize = 16;
 
 /// Returns an id that can't be guessed, or `None` if the system has no random numbers.
 pub(crate) fn new_random_id() -> Option<String> {

@@ -14,7 +14,7 @@ use url::{Url, form_urlencoded};
 use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError, SendGuard};
-use crate::http::response::{GzipBody, content_encoding, media_type, parse_retry_after};
+use crate::http::{GzipBody, content_encoding, media_type, parse_retry_after};
 use crate::message_feeder::{resolve_json, resolve_text};
 use crate::output::OutputCollector;
 use crate::reach::Reach;

@@ -3,9 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::rejected::{self, describe_drift};
-use crate::answer::texts::{http, truncation};
+use crate::answer::texts::{ErrorText, http, truncation};
 use crate::text::format_duration;
 use crate::types::{
     AgentFailure, CallEnding, DoubtCause, MessageKey, Outcome, ProblemDetail, Rejection,

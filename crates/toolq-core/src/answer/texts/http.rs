@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::rejected;
+use crate::answer::texts::{ErrorText, rejected};
 use crate::text::{format_duration, truncate};
 use crate::types::{
     DoubtCause, Effect, MessageKey, Tool, TransportCause, TransportError, TransportPhase,

@@ -1,6 +1,6 @@
 //! Explains calls that didn't run, or not to their end, for a reason outside the tool.
 
-use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::ErrorText;
 use crate::text::{format_bytes, format_duration};
 use crate::types::{
     Backing, BudgetLimit, Effect, HaltCause, MessageKey, NotExecutedCause, Outcome, ProblemDetail,

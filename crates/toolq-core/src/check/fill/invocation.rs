@@ -160,7 +160,7 @@ fn compile_pattern(pattern: &str) -> Result<Regex, String> {
 
 // Fills a request: URL, query, headers, body.
 
-pub(crate) fn fill_request(
+fn fill_request(
     http: &HttpBacking,
     input: &Input,
     problems: &mut ProblemCollector,

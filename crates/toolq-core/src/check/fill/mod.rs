@@ -43,7 +43,7 @@ pub(crate) fn problem_at(path: &[String], message: impl Into<String>) -> Problem
 }
 
 /// Inserts every value into the template; returns `None` if an optional one is missing.
-pub(crate) fn fill_template(
+fn fill_template(
     template: &Template,
     input: &Input,
     target: TemplateTarget,
