@@ -16,9 +16,10 @@ use reqwest::redirect::{self, Policy};
 use reqwest::{Client, ClientBuilder, Proxy, Request};
 use url::Url;
 
+use crate::environment::resolve_template;
 use crate::http::error::{self, LookupError, NonPublicAddress};
 use toolq_core::os::Environment;
-use toolq_core::types::{HttpBacking, Outcome, Template};
+use toolq_core::types::{HttpBacking, Outcome};
 use toolq_core::url::is_public;
 
 /// The longest time that connecting to a server may take.
@@ -177,20 +178,6 @@ pub fn http_client_builder(tls: bool) -> ClientBuilder {
     } else {
         builder.tls_certs_only([])
     }
-}
-
-/// Resolves a template of tools.yaml that uses no values of the input.
-///
-/// # Errors
-/// The outcome of the call, because a variable is missing.
-pub(crate) fn resolve_template(
-    template: &Template,
-    environment: &Environment,
-) -> Result<String, Outcome> {
-    let resolved = template
-        .without_values()
-        .resolve(&|name| environment.get(name));
-    resolved.map_err(Outcome::MissingVariable)
 }
 
 // Resolves host names. If the input chose the name, the lookup itself refuses addresses that aren't public. The client

@@ -13,12 +13,12 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use toolq_core::text::truncate;
 
-pub(crate) use clients::{HttpClients, resolve_template};
+pub(crate) use clients::HttpClients;
 pub use clients::{Resolver, http_client_builder};
 pub(crate) use error::{HttpError, SendGuard, build_failure, classify_cause, root_cause};
 pub(crate) use runner::HttpRunner;
 
-// Reads the headers of a response that decide what happens to it, and decodes its body.
+// The headers of a response that decide what happens to it, and decodes its body.
 
 /// How many characters of an encoding's name are shown.
 const MAX_ENCODING_CHARS: usize = 40;

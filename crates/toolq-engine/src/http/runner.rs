@@ -11,15 +11,14 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request, Response};
 use url::{Url, form_urlencoded};
 
-use crate::attempt::{Attempt, AttemptResult, canceled};
+use crate::attempt::{Attempt, AttemptResult, CallJob, canceled};
+use crate::environment::{resolve_json, resolve_text};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError, SendGuard};
 use crate::http::{GzipBody, content_encoding, media_type, parse_retry_after};
-use crate::message_feeder::{resolve_json, resolve_text};
 use crate::output::OutputCollector;
 use crate::reach::Reach;
 use crate::settings::EngineSettings;
-use crate::turn::CallJob;
 use redact::Mask;
 use toolq_core::json::JsonText;
 use toolq_core::os::Environment;

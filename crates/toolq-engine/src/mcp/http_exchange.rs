@@ -11,7 +11,6 @@ use url::Url;
 use crate::http::{
     SendGuard, classify_cause, content_encoding, media_type, parse_retry_after, root_cause,
 };
-use crate::mcp::transport::{HttpEvent, HttpFailure};
 use toolq_core::text::{escape, format_bytes, truncate};
 use toolq_core::transcript::{SseDecoder, SseError, SseEvent};
 use toolq_core::types::{TransportCause, TransportError, TransportPhase};
@@ -407,4 +406,37 @@ fn unreadable(request: u64, error: SseError) -> HttpEvent {
             reason: "it isn't valid UTF-8".to_owned(),
         },
     }
+}
+
+/// What became of an HTTP request, which carries one message.
+pub(crate) enum HttpEvent {
+    /// A message came in the response to a request.
+    Message { request: u64, body: Vec<u8> },
+    /// The server refused a request. Its error need not name the request.
+    Refused { request: u64, error: RpcError },
+    /// The response can't be read, for this reason.
+    Unreadable { request: u64, reason: String },
+    /// No message will come any more. That's a failure if the request has no answer yet.
+    Ended {
+        request: u64,
+        method: String,
+        failure: HttpFailure,
+    },
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum HttpFailure {
+    /// There is no complete response.
+    Transport(TransportError),
+    /// The status is an error.
+    Status {
+        status: u16,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+        /// What the server says about it, and what can be done.
+        text: String,
+    },
+    /// The server no longer knows the session.
+    SessionExpired,
 }

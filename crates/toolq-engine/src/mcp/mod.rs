@@ -11,6 +11,6 @@ mod server_connections;
 mod server_life;
 mod transport;
 
-pub use announcement::{ServerAnnouncement, ServerLister};
+pub use announcement::ServerAnnouncement;
 pub(crate) use runner::McpRunner;
 pub(crate) use server_life::{ServerNotice, emit_notices};

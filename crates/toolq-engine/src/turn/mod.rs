@@ -38,8 +38,6 @@ use toolq_core::types::{
     CallRef, CheckedCall, DoubtCause, Event, HaltCause, NotExecutedCause, TurnArrival,
 };
 
-pub(crate) use crate::attempt::CallJob;
-pub(crate) use attempts::{SubTurnAnswers, TurnHandle};
 pub(crate) use concurrent::{ConcurrentTurns, SharedSink, TurnSink};
 pub use concurrent::{LateResult, TurnRequest};
 

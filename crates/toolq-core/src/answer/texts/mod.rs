@@ -52,7 +52,7 @@ impl ErrorText {
 }
 
 /// Joins the parts that aren't empty, each on its own line.
-pub(crate) fn join_lines<const N: usize>(parts: [&str; N]) -> String {
+fn join_lines<const N: usize>(parts: [&str; N]) -> String {
     let parts = parts.map(|part| part.trim_end_matches('\n'));
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
