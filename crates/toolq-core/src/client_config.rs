@@ -390,7 +390,8 @@ fn resolve_references(text: &str) -> String {
     resolved + rest
 }
 
-// Tells which arguments and addresses may be secret. Values of variables, headers and parameters are never copied, whatever they are.
+// Tells which arguments and addresses may be secret. Values of variables, headers and parameters are never copied,
+// whatever they are.
 
 /// Parts of names whose values are secret.
 const SECRET_WORDS: [&str; 15] = [

@@ -250,8 +250,6 @@ fn unreadable_kind(error: &io::Error) -> CorruptionKind {
     CorruptionKind::Unreadable(error.to_string())
 }
 
-// What can be wrong with a log.
-
 // Where a record is in its log, so that it can be read again.
 
 /// Where a line is in the file.

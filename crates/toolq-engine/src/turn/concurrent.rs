@@ -157,8 +157,8 @@ impl<'e> ConcurrentTurns<'e> {
     }
 }
 
-// What turns share that run at the same time, or one within another: the sink of events, the delivery of answers, and the gate
-// that lets turns in.
+// What turns share that run at the same time, or one within another: the sink of events, the delivery of answers, and
+// the gate that lets turns in.
 
 /// An event sink behind a shared reference. Copies emit to the same sink.
 ///

@@ -32,7 +32,7 @@ pub enum SessionEvent {
     Ready(ServerIdentity),
     /// There will be no calls, for this reason.
     HandshakeFailed(String),
-    /// The answer to [`list_tools`](super::ClientSession::list_tools), or why there is no list.
+    /// The answer to [`list_tools`](ClientSession::list_tools), or why there is no list.
     ToolsListed(Result<ToolList, String>),
     /// A call has ended. There's exactly one such event for each call that isn't canceled.
     CallEnded {

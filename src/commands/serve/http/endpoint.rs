@@ -272,7 +272,8 @@ impl Session {
     }
 }
 
-// Who may send requests: checks of `Host` and `Origin` keep out web pages, and a token keeps out every client that doesn't know it.
+// Who may send requests: checks of `Host` and `Origin` keep out web pages, and a token keeps out every client that
+// doesn't know it.
 
 /// What a request must have to be answered.
 #[derive(Debug)]

@@ -97,10 +97,6 @@ fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-// The parts of an error text.
-
-// The pieces that texts are made of: lines and text blocks.
-
 // The texts under `messages` in tools.yaml: which one applies to an outcome, and what is filled in.
 
 /// Returns the key of `messages` for an outcome.
