@@ -13,9 +13,9 @@ use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task;
 
+use crate::args::ApprovalSettings;
 use crate::output::CommandError;
 use crate::plan_file::PlannedCalls;
-use crate::settings::ApprovalSettings;
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::os::Environment;

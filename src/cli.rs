@@ -1,4 +1,4 @@
-//! The command line: which commands there are, how it is parsed, and what `--help` says.
+//! The command line: which commands there are, and how it is parsed.
 
 use std::ffi::OsString;
 
@@ -10,8 +10,7 @@ use clap::{
 };
 use derive_more::{Deref, DerefMut};
 
-use crate::args::help::{COMMAND_WIDTH, after_help, format_rows};
-use crate::args::shared_flags::CommonFlags;
+use crate::args::CommonFlags;
 use crate::commands::approvals::ApprovalsArguments;
 use crate::commands::call::CallArguments;
 use crate::commands::check::CheckArguments;
@@ -21,12 +20,13 @@ use crate::commands::init::InitArguments;
 use crate::commands::log::LogArguments;
 use crate::commands::plan::PlanArguments;
 use crate::commands::queue::QueueArguments;
-use crate::commands::replay::ReplayArguments;
-use crate::commands::run::RunArguments;
+use crate::commands::replay::arguments::ReplayArguments;
+use crate::commands::run::arguments::RunArguments;
 use crate::commands::serve::ServeArguments;
 use crate::commands::servers::ServersArguments;
 use crate::commands::tools::ToolsArguments;
 use crate::context::read_environment;
+use crate::help::{COMMAND_WIDTH, after_help, format_rows};
 use crate::output::color_policy;
 use toolq_core::text::suggest_name;
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::shared_flags::{CommonFlags, DEFAULT_TOOLS_FILE};
+use crate::args::{CommonFlags, DEFAULT_TOOLS_FILE};
 use crate::input::stdin;
 use crate::output::diagnostics::{self, DiagnosticStyle};
 use crate::output::{CommandError, StderrWriter};

@@ -5,15 +5,16 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
-use crate::args::values::ProgressFlag;
+use crate::args::{
+    ApprovalFlags, ApprovalSettings, BudgetFlags, LogFlags, ProgressFlag, WatchFlags,
+};
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
 use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::os::Environment;
 use toolq_core::types::ToolsConfig;
-use toolq_engine::{ApprovalPrompt, BudgetLimits, EngineSettings, HostTools};
+use toolq_engine::{BudgetLimits, EngineSettings, HostTools};
 use toolq_log::memory::{RememberedIn, RunAgain};
 use toolq_log::{LogError, SessionLog};
 
@@ -38,23 +39,6 @@ pub struct SessionSettings {
     pub host_tools: Option<Arc<dyn HostTools>>,
     /// Results go to stdout, so that a reader who closes it stops the run.
     pub prints_results: bool,
-}
-
-/// Who approves calls that start only after a yes.
-#[derive(Debug, Clone, Default)]
-pub enum ApprovalSettings {
-    /// There is no approver, so such calls don't start.
-    #[default]
-    Nobody,
-    /// A person on the terminal.
-    Terminal,
-    /// The user who started toolq, for all calls in advance.
-    All,
-    /// The user who started toolq, for the calls with these ids.
-    Calls(Vec<String>),
-    Program(PathBuf),
-    /// The program at the other end of stdin and stdout.
-    Prompt(Arc<dyn ApprovalPrompt>),
 }
 
 impl SessionSettings {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::approval::user_name;
-use crate::args::values::LogFormat;
+use crate::args::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};

@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use clap::{Arg, Args, Command, Subcommand};
 use clap_mangen::Man;
 
-use crate::args::help::{EXAMPLES, EXIT_CODES};
 use crate::commands::complete::completion_script;
+use crate::help::{EXAMPLES, EXIT_CODES};
 use crate::output::{CommandError, Exit, stdout};
 use crate::plan_file::plan_schema;
 use toolq_core::tools_file;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde::Serialize;
 
-use crate::args::values::{ToolsFormat, tools_format_parser};
+use crate::args::{ToolsFormat, tools_format_parser};
 use crate::context::CommandContext;
 use crate::log_view::table::{left_aligned, render_rows, row_name};
 use crate::output::{CommandError, Exit, stdout};

@@ -3,8 +3,6 @@
 //! [`NdjsonSink`] writes events as JSON lines for programs; the sinks for people are in `terminal`. [`emit_to_all`]
 //! passes events to all of them and to the session log. Only the log can stop or slow down a run; the others can't.
 
-mod background_writer;
-mod call_snapshots;
 mod event_line;
 mod ndjson;
 pub(crate) mod target;

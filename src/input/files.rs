@@ -9,8 +9,7 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use crate::args::shared_flags::InputArguments;
-use crate::args::values::InputFormat;
+use crate::args::{InputArguments, InputFormat};
 use crate::input::stdin::{self, ChunkReader};
 use crate::input::stream_input::{FollowInput, StreamInput};
 use crate::output::{CommandError, Exit, StderrWriter};

@@ -69,7 +69,7 @@ impl LogRenderer {
                 self.render_event(record, None)?;
                 String::new()
             }
-            kind if kind.ends_call() => {
+            RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
                 let output = OutputPreview::new(content(), &self.writer.layout);
                 self.render_event(record, Some(output))?;
                 self.flush(false)
@@ -99,7 +99,11 @@ impl LogRenderer {
             }
             RecordKind::Resolve => self.render_resolve(record, content())?,
             RecordKind::SessionEnd => self.render_session_end(record)?,
-            _ => String::new(),
+            RecordKind::ModelResponse
+            | RecordKind::ProbeStart
+            | RecordKind::ProbeEnd
+            | RecordKind::ListStart
+            | RecordKind::Other(_) => String::new(),
         })
     }
 

@@ -7,8 +7,8 @@ mod cost;
 mod doubts;
 mod log_renderer;
 mod session_list;
-mod stats;
 pub(crate) mod table;
+pub(crate) mod timeline;
 mod whole_call;
 
 pub use call_tree::CallFilter;
@@ -20,6 +20,5 @@ pub use log_renderer::LogRenderer;
 pub(crate) use session_list::{
     SessionRow, SessionState, exit_label, sessions_json, sessions_table,
 };
-pub(crate) use stats::StatsCollector;
 pub use table::TextLayout;
 pub(crate) use whole_call::WholeCallRenderer;

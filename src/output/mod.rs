@@ -3,13 +3,12 @@
 pub(crate) mod diagnostics;
 mod output_file;
 mod printer;
-mod problem_report;
 mod stderr;
 pub(crate) mod stdout;
 
+pub use diagnostics::{PlacedProblem, problems_for_github, problems_json, problems_sarif};
 pub(crate) use output_file::{check_output_file, follow_links, replace_file, unwritten_file};
 pub(crate) use printer::{AnswerPrinter, ClientOutput, DocumentWriter};
-pub use problem_report::{PlacedProblem, problems_for_github, problems_json, problems_sarif};
 pub(crate) use stderr::{
     StderrStream, StderrTerminal, StderrWriter, color_policy, kind_style, with_ascii_symbols,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::pages::frame::visible_text;
+use crate::pages::visible_text;
 use toolq_core::text::format_duration;
 
 /// What an idle time takes of the axis, in percent, if there are few.

@@ -3,8 +3,7 @@
 use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, IncompleteCause};
 use crate::replay::compare::{CompareRules, ResultMismatch, find_mismatches};
 use crate::replay::policy;
-use crate::replay::replay_turn::ActualResult;
-use crate::replay::replayer::{RecordingContext, RecordingReplayer};
+use crate::replay::replayer::{ActualResult, RecordingContext, RecordingReplayer};
 use crate::replay::update::rewrite_reply;
 use toolq_core::answer;
 use toolq_core::transcript::{InputError, RecordedReply};

@@ -8,21 +8,18 @@
 mod case;
 mod classify;
 mod compare;
-mod copied_tools;
 mod policy;
 mod recording_files;
-mod replay_turn;
 mod replayer;
 mod reports;
 mod root_copy;
 mod update;
 
-pub(crate) use copied_tools::CopiedTools;
 pub(crate) use policy::{ExecutePolicy, ReplaySettings};
 pub(crate) use recording_files::{Shard, find_recordings};
 pub(crate) use replayer::{RecordingReplayer, ReplayError};
 pub(crate) use reports::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
 };
-pub(crate) use root_copy::RootCopy;
+pub(crate) use root_copy::{CopiedTools, RootCopy};
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};

@@ -6,7 +6,6 @@ mod runtime;
 pub(crate) mod signals;
 mod sinks;
 
-pub(crate) use crate::commands::replay::report_files::ReportFileError;
 pub(crate) use describe::{DescribeWarningSink, SurveyReply, ToolDescriber, survey_servers};
 pub(crate) use run_session::{CallSource, RunSession};
 #[cfg(feature = "nats")]

@@ -371,11 +371,9 @@ impl RunSession<'_> {
                 dir.display()
             ));
         }
-        if self.source.remembered() != Remembered::ById {
-            return;
-        }
-        let summary = self.sinks.summary();
-        if summary.has_unanswered_calls() && matches!(exit, Exit::Signal(_) | Exit::Log) {
+        let is_by_id = self.source.remembered() == Remembered::ById;
+        let was_cut_off = matches!(exit, Exit::Signal(_) | Exit::Log);
+        if is_by_id && was_cut_off && self.sinks.summary().has_unanswered_calls() {
             stderr.print_note("the same command runs what is missing");
         }
     }

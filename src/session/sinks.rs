@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::values::ProgressFlag;
+use crate::args::ProgressFlag;
 use crate::context::CommandContext;
 use crate::events::{NdjsonSink, emit_to_all, target};
 use crate::log_view::DoubtCollector;

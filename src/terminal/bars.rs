@@ -8,22 +8,17 @@ use indicatif::ProgressDrawTarget;
 
 use crate::terminal::bar_styles::BarOptions;
 use crate::terminal::call_caption::{
-    self, CallCaption, PartialCallLabels, agent_turn_label, batch_label, short_name,
+    self, CallCaption, PartialCallLabels, RowKey, WRAPPED_LINE_INDENT, agent_turn_label,
+    batch_label, failure_line, is_agent_batch, mask_and_escape, row_key, short_name,
 };
 use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::screen::ProgressScreen;
-use crate::terminal::{
-    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape, row_key,
-};
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::schedule::StartWait;
 use toolq_core::text::{truncate_to_columns, wrap_words};
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
-
-/// Maximum frame rate of the progress bars.
-pub const MAX_FRAMES_PER_SECOND: u8 = 20;
 
 /// Shows a row per running call, above a bar for all calls.
 pub struct ProgressBars {

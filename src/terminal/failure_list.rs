@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::terminal::call_caption::{self, CallLabels};
-use crate::terminal::repeat_command::RepeatCommand;
-use crate::terminal::{
-    MAX_PIPED_SUBJECT_COLUMNS, call_path, failure_line, mask_and_escape, short_subject,
+use crate::terminal::call_caption::{
+    self, CallLabels, MAX_PIPED_SUBJECT_COLUMNS, call_path, failure_line, mask_and_escape,
+    short_subject,
 };
+use crate::terminal::repeat_command::RepeatCommand;
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::text::format_count;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::with_ascii_symbols;
-use crate::terminal::call_caption::{self, CallLabels, PartialCallLabels, agent_turn, batch_label};
-use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
-use crate::terminal::{
-    MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT, call_path,
-    failure_line, is_agent_batch, mask_and_escape, row_key, short_input, short_subject,
+use crate::terminal::call_caption::{
+    self, CallLabels, MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, PartialCallLabels, RowKey,
+    WRAPPED_LINE_INDENT, agent_turn, batch_label, call_path, failure_line, is_agent_batch,
+    mask_and_escape, row_key, short_input, short_subject,
 };
+use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::output::StderrTerminal;
 use crate::terminal::bar_styles::{BarOptions, Footer};
-use crate::terminal::{MAX_FRAMES_PER_SECOND, RowKey};
+use crate::terminal::call_caption::RowKey;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::OutcomeKind;
 
@@ -216,6 +216,9 @@ impl ProgressScreen {
 }
 
 // The text after the bar of all calls.
+
+/// Maximum frame rate of the progress bars.
+pub const MAX_FRAMES_PER_SECOND: u8 = 20;
 
 #[cfg(test)]
 mod tests {

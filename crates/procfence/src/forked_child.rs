@@ -3,19 +3,22 @@
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 use std::{io, ptr};
 
 use libc::{c_char, c_int, c_uint};
 use rustix::fs::{Mode, OFlags, RawDir, open};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd, retry_on_intr};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit, waitpid};
 
-use crate::protocol::{ProgramExit, ResourceLimits};
+use crate::program::{
+    ChildDescriptors, ExceededLimit, ProgramExit, ResourceLimits, SpawnRequest,
+    null_terminated_pointers,
+};
 use crate::sandbox::PreparedSandbox;
-use crate::spawn::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
 use crate::sys::check_result;
 
 /// The stack of a child until its program starts.
@@ -65,6 +68,9 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     let pid = check_result(unsafe { libc::fork() })?;
     Ok(Pid::from_raw(pid))
 }
+
+// Starts programs where the C library lacks what `posix_spawn` needs, as in distributions before 2022. A fork copies the
+// host's page tables, which takes longer, but is safe in a process with threads.
 
 /// Starts a program as [`spawn`](crate::spawn::spawn) does, but under its limits and in a sandbox, which it can't lift.
 ///
@@ -309,6 +315,109 @@ pub(crate) fn restore_limit() -> io::Result<()> {
 fn set_soft_limit(current: Option<u64>) -> io::Result<()> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     Ok(setrlimit(Resource::Nofile, Rlimit { current, maximum })?)
+}
+
+/// If `child` is the program, records how it ended, or which limit killed it.
+pub(crate) fn record_exit(
+    exit: &mut Option<ProgramExit>,
+    program: Pid,
+    limits: &ResourceLimits,
+    too_many_processes: bool,
+    child: ReapedChild,
+) {
+    if child.pid != program {
+        return;
+    }
+    let cpu_exhausted = limits.cpu.is_some_and(|limit| child.cpu_time >= limit);
+    *exit = Some(match child.exit {
+        ProgramExit::Signal(_) if too_many_processes => {
+            ProgramExit::LimitExceeded(ExceededLimit::Processes)
+        }
+        ProgramExit::Signal(libc::SIGXCPU) if limits.cpu.is_some() => {
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
+        }
+        ProgramExit::Signal(libc::SIGKILL) if cpu_exhausted => {
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
+        }
+        ProgramExit::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {
+            ProgramExit::LimitExceeded(ExceededLimit::FileSize)
+        }
+        other => other,
+    });
+}
+
+// Starts programs where the C library lacks what `posix_spawn` needs, as in distributions before 2022. A fork copies the
+// host's page tables, which takes longer, but is safe in a process with threads.
+
+/// Starts a program as [`spawn`](crate::spawn::spawn) does.
+///
+/// # Errors
+/// The operating system's error number. Nothing ran.
+pub(crate) fn fork_spawn(
+    request: &SpawnRequest,
+    descriptors: &ChildDescriptors<'_>,
+) -> Result<Pid, c_int> {
+    // After the fork, the child can't allocate.
+    let program = ProgramPointers::new(request);
+    let (failure, failure_writer) = failure_pipe().map_err(Errno::raw_os_error)?;
+    let signals = BlockedSignals::new().map_err(|error| errno_of(&error))?;
+    // SAFETY: until its program starts, the child only makes system calls.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let error = match close_on_exec_from(4) {
+            Ok(()) => exec_program(&program, &ResourceLimits::default(), None, descriptors),
+            Err(error) => error.into(),
+        };
+        let _ = rustix::io::write(&failure_writer, &errno_of(&error).to_ne_bytes());
+        // SAFETY: exits at once, without running exit handlers of the host.
+        unsafe { libc::_exit(127) }
+    }
+    let forked = Pid::from_raw(pid).filter(|_| pid > 0);
+    let pid = forked.ok_or_else(|| errno_of(&io::Error::last_os_error()))?;
+    drop(signals);
+    drop(failure_writer);
+    let mut errno = libc::EIO.to_ne_bytes();
+    // A write of so few bytes arrives whole. The end of the pipe means that the program has started.
+    if retry_on_intr(|| rustix::io::read(failure.as_fd(), &mut errno)) == Ok(0) {
+        return Ok(pid);
+    }
+    let _ = waitpid(Some(pid), WaitOptions::empty());
+    Err(c_int::from_ne_bytes(errno))
+}
+
+/// Returns both ends of a pipe for the error number of a child: nothing is written if its program starts.
+fn failure_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    // The child replaces the descriptors below 4.
+    Ok((reader, fcntl_dupfd_cloexec(writer, 4)?))
+}
+
+/// Blocks the signals of this thread as long as it lives: in the child, a handler of the host must not run.
+struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    fn new() -> io::Result<Self> {
+        let (mut all, mut previous) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: `sigfillset` initializes the set before it is read, and `pthread_sigmask` the other, unless it fails.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), previous.as_mut_ptr()) {
+                0 => Ok(Self(previous.assume_init())),
+                errno => Err(io::Error::from_raw_os_error(errno)),
+            }
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set is initialized.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
+fn errno_of(error: &io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EIO)
 }
 
 #[cfg(test)]

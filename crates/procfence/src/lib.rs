@@ -18,22 +18,19 @@
 mod descendants;
 #[cfg(target_os = "linux")]
 mod forked_child;
+mod program;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
 mod reaper;
 #[cfg(target_os = "linux")]
 mod reaper_pool;
-#[cfg(target_os = "linux")]
-mod reaper_supervisor;
-#[cfg(target_os = "linux")]
-mod reaper_termination;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod signal_fd;
 mod spawn;
 #[cfg(target_os = "linux")]
-mod supervisor_client;
+mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]
@@ -46,16 +43,15 @@ mod unsupported;
 pub use descendants::shows_own_pid_namespace;
 #[cfg(target_os = "linux")]
 pub use forked_child::raise_open_file_limit;
-pub use protocol::{ExceededLimit, ProgramExit, ResourceLimits};
+pub use program::{ChildDescriptors, ExceededLimit, ProgramExit, ResourceLimits, SpawnRequest};
 #[cfg(target_os = "linux")]
 pub use protocol::{ReaperReply, ReaperRequest};
 #[cfg(target_os = "linux")]
 pub use reaper_pool::{ReaperClient, ReaperPool, ReaperPools};
 pub use sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
-pub use signal_fd::{ignore_file_size_signal, unblock_signals};
-pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
+pub use spawn::{ignore_file_size_signal, spawn, unblock_signals, watch_for_exit};
 #[cfg(target_os = "linux")]
-pub use supervisor_client::{make_non_dumpable, supervise};
+pub use supervisor::{make_non_dumpable, supervise};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     ReaperPools, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace, supervise,

@@ -10,11 +10,9 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
-use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::forked_child::ReapedChild;
-use crate::spawn::SpawnRequest;
+use crate::program::{ProgramExit, SpawnRequest};
 
 /// Size of the length before each request.
 const LENGTH_BYTES: usize = 4;
@@ -104,78 +102,6 @@ impl ReaperReply {
     }
 }
 
-// Exit statuses of programs.
-
-/// How a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ProgramExit {
-    /// It exited with this code.
-    Code(i32),
-    /// This signal killed it.
-    Signal(i32),
-    /// It was killed because it, or its whole tree, exceeded a resource limit.
-    LimitExceeded(ExceededLimit),
-}
-
-/// The resource limit that killed a program. Exceeding any other limit makes a system call fail instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ExceededLimit {
-    /// [`ResourceLimits::cpu`](crate::ResourceLimits::cpu).
-    Cpu,
-    /// [`ResourceLimits::processes`](crate::ResourceLimits::processes).
-    Processes,
-    /// [`ResourceLimits::file_size`](crate::ResourceLimits::file_size).
-    FileSize,
-}
-
-// Tells how a program ended from how its process ended, and from its limits.
-
-/// If `child` is the program, records how it ended, or which limit killed it.
-pub(crate) fn record_exit(
-    exit: &mut Option<ProgramExit>,
-    program: Pid,
-    limits: &ResourceLimits,
-    too_many_processes: bool,
-    child: ReapedChild,
-) {
-    if child.pid != program {
-        return;
-    }
-    let cpu_exhausted = limits.cpu.is_some_and(|limit| child.cpu_time >= limit);
-    *exit = Some(match child.exit {
-        ProgramExit::Signal(_) if too_many_processes => {
-            ProgramExit::LimitExceeded(ExceededLimit::Processes)
-        }
-        ProgramExit::Signal(libc::SIGXCPU) if limits.cpu.is_some() => {
-            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
-        }
-        ProgramExit::Signal(libc::SIGKILL) if cpu_exhausted => {
-            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
-        }
-        ProgramExit::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {
-            ProgramExit::LimitExceeded(ExceededLimit::FileSize)
-        }
-        other => other,
-    });
-}
-
-// Resource limits of a program.
-
-/// Resource limits for one program. `None` leaves the limit of the system in place.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceLimits {
-    /// Processor time of each process, in whole seconds.
-    pub cpu: Option<Duration>,
-    /// Address space of each process, in bytes.
-    pub memory: Option<u64>,
-    /// Number of descriptors that each process may have open.
-    pub files: Option<u64>,
-    /// Number of processes that may live at the same time in the whole tree. The reaper counts them.
-    pub processes: Option<u64>,
-    /// Size of any one file that a process writes, in bytes.
-    pub file_size: Option<u64>,
-}
-
 // Sending and receiving descriptors over a socket, along with bytes.
 
 /// The descriptors of a program, and one that its reaper keeps open.
@@ -224,9 +150,7 @@ mod tests {
 
     use super::*;
 
-    use crate::protocol::ExceededLimit;
-    use crate::protocol::ResourceLimits;
-    use crate::protocol::send_with_fds;
+    use crate::program::{ExceededLimit, ResourceLimits};
     use crate::sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath};
 
     #[test]

@@ -12,10 +12,11 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use crate::descendants;
+use crate::program::SpawnRequest;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest, send_with_fds};
-use crate::sandbox::{ProgramSandbox, SandboxShape};
-use crate::spawn::SpawnRequest;
-use crate::supervisor_client::SupervisorClient;
+use crate::sandbox::ProgramSandbox;
+use crate::sandbox::SandboxShape;
+use crate::supervisor::SupervisorClient;
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
 /// the pools.

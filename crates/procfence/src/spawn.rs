@@ -8,55 +8,24 @@
 #[cfg(test)]
 mod tests;
 
-use std::ffi::CString;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::ffi::c_void;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::mem;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Once;
-use std::time::Duration;
 use std::{io, ptr};
 
 use libc::{c_char, c_int, c_short, posix_spawn_file_actions_t};
-use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, waitpid};
-use serde::{Deserialize, Serialize};
+use rustix::process::Pid;
+#[cfg(target_os = "linux")]
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::forked_child::{ProgramPointers, close_on_exec_from, exec_program};
-use crate::protocol::ResourceLimits;
-use crate::sandbox::ProgramSandbox;
-
-/// A program to start.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SpawnRequest {
-    /// The executable file.
-    pub path: CString,
-    /// The arguments, starting with the program's own name.
-    pub argv: Vec<CString>,
-    /// The whole environment, as `NAME=value`.
-    pub env: Vec<CString>,
-    /// The working directory.
-    pub cwd: CString,
-    /// Applied by reapers before the program starts; ignored by [`spawn`].
-    pub limits: ResourceLimits,
-    /// What the program can reach. Applied by reapers; ignored by [`spawn`].
-    pub sandbox: Option<ProgramSandbox>,
-    /// The time between SIGTERM and SIGKILL if the host is gone, at most [`MAX_HOST_EXIT_GRACE`]. Used by reapers;
-    /// ignored by [`spawn`].
-    ///
-    /// [`MAX_HOST_EXIT_GRACE`]: crate::timing::MAX_HOST_EXIT_GRACE
-    pub host_exit_grace: Duration,
-    /// Whether the reaper replies with the program's process id once it runs.
-    pub reports_pid: bool,
-}
-
-/// What becomes descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.
-pub type ChildDescriptors<'a> = [BorrowedFd<'a>; 4];
+#[cfg(target_os = "linux")]
+use crate::forked_child::fork_spawn;
+use crate::program::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
 
 /// Starts a program as the leader of its own session and process group, with default signals. Doesn't apply its
 /// limits or its sandbox, since no code can run in the child before the program starts.
@@ -109,13 +78,7 @@ fn restore_default_sigchld() {
     }
 }
 
-/// Returns pointers to the strings, followed by a null pointer, as C expects.
-pub(crate) fn null_terminated_pointers(strings: &[CString]) -> Vec<*mut c_char> {
-    let pointers = strings.iter().map(|string| string.as_ptr().cast_mut());
-    pointers.chain([ptr::null_mut()]).collect()
-}
-
-// Starts programs with `posix_spawn`, if the C library has everything that this needs. This file contains unsafe code.
+// Starts programs with `posix_spawn`, if the C library has everything that this needs.
 
 #[cfg(target_vendor = "apple")]
 unsafe extern "C" {
@@ -329,73 +292,28 @@ fn check_errno(errno: c_int) -> Result<(), c_int> {
     if errno == 0 { Ok(()) } else { Err(errno) }
 }
 
-// Starts programs where the C library lacks what `posix_spawn` needs, as in distributions before 2022. A fork copies the
-// host's page tables, which takes longer, but is safe in a process with threads. This file contains unsafe code.
+// Which signals the host blocks and ignores.
 
-/// Starts a program as [`spawn`](crate::spawn::spawn) does.
+/// Unblocks all signals in this thread, and in threads started later: a parent may have passed on some as blocked.
 ///
 /// # Errors
-/// The operating system's error number. Nothing ran.
-fn fork_spawn(request: &SpawnRequest, descriptors: &ChildDescriptors<'_>) -> Result<Pid, c_int> {
-    // After the fork, the child can't allocate.
-    let program = ProgramPointers::new(request);
-    let (failure, failure_writer) = failure_pipe().map_err(Errno::raw_os_error)?;
-    let signals = BlockedSignals::new().map_err(|error| errno_of(&error))?;
-    // SAFETY: until its program starts, the child only makes system calls.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        let error = match close_on_exec_from(4) {
-            Ok(()) => exec_program(&program, &ResourceLimits::default(), None, descriptors),
-            Err(error) => error.into(),
-        };
-        let _ = rustix::io::write(&failure_writer, &errno_of(&error).to_ne_bytes());
-        // SAFETY: exits at once, without running exit handlers of the host.
-        unsafe { libc::_exit(127) }
-    }
-    let forked = Pid::from_raw(pid).filter(|_| pid > 0);
-    let pid = forked.ok_or_else(|| errno_of(&io::Error::last_os_error()))?;
-    drop(signals);
-    drop(failure_writer);
-    let mut errno = libc::EIO.to_ne_bytes();
-    // A write of so few bytes arrives whole. The end of the pipe means that the program has started.
-    if retry_on_intr(|| rustix::io::read(failure.as_fd(), &mut errno)) == Ok(0) {
-        return Ok(pid);
-    }
-    let _ = waitpid(Some(pid), WaitOptions::empty());
-    Err(c_int::from_ne_bytes(errno))
-}
-
-/// Returns both ends of a pipe for the error number of a child: nothing is written if its program starts.
-fn failure_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    // The child replaces the descriptors below 4.
-    Ok((reader, fcntl_dupfd_cloexec(writer, 4)?))
-}
-
-/// Blocks the signals of this thread as long as it lives: in the child, a handler of the host must not run.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn new() -> io::Result<Self> {
-        let (mut all, mut previous) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: `sigfillset` initializes the set before it is read, and `pthread_sigmask` the other, unless it fails.
-        unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), previous.as_mut_ptr()) {
-                0 => Ok(Self(previous.assume_init())),
-                errno => Err(io::Error::from_raw_os_error(errno)),
-            }
-        }
+/// The system refuses it.
+pub fn unblock_signals() -> io::Result<()> {
+    let mut none = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initializes the set before it is read.
+    let errno = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut())
+    };
+    match errno {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }
 
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set is initialized.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
-    }
-}
-
-fn errno_of(error: &io::Error) -> c_int {
-    error.raw_os_error().unwrap_or(libc::EIO)
+/// Ignores SIGXFSZ in this process, so that a write beyond the limit on file sizes fails with an error. Programs are
+/// started with its default action.
+pub fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

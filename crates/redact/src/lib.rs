@@ -10,7 +10,6 @@
 
 mod decoder;
 mod mask;
-mod patterns;
 #[cfg(test)]
 mod property_tests;
 mod scanner;

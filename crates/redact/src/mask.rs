@@ -1,8 +1,7 @@
 //! Replaces secrets in complete texts.
 //!
-//! `spellings` lists the ways a secret may be written, and `patterns` is the automaton over all of them. `decoder` and
-//! `escapes` undo escapes. `scanner` looks for secrets in the raw and the decoded text at once, and skips (`skip`)
-//! bytes that can't matter. `stream` replaces what was found.
+//! `spellings` lists the ways a secret may be written, and has the automaton over all of them. `decoder` undoes escapes.
+//! `scanner` looks for secrets in the raw and the decoded text at once.
 
 #[cfg(test)]
 mod tests;
@@ -12,9 +11,8 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
-use crate::patterns::{Patterns, TooManySpellings};
 use crate::scanner::SecretScanner;
-use crate::spellings::{self, SecretSpelling, SpellingEdges};
+use crate::spellings::{self, Patterns, SecretSpelling, SpellingEdges, TooManySpellings};
 
 /// The replacement for a secret.
 pub(crate) const MASKED: &str = "[masked]";

@@ -9,8 +9,7 @@ use aho_corasick::automaton::StateID;
 use memchr::{memchr2_iter, memchr3_iter};
 
 use crate::decoder::{DecodedByte, Decoder};
-use crate::patterns::Patterns;
-use crate::spellings::{SpellingEdges, is_base64_digit};
+use crate::spellings::{Patterns, SpellingEdges, is_base64_digit};
 
 /// A bulk search is worthwhile from this many times the longest pattern on.
 const MIN_SEARCH_FACTOR: usize = 8;

@@ -6,14 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
 use crate::text::to_millis;
-use crate::types::EnvFile;
 
 // The current time.
 
@@ -90,6 +89,38 @@ impl FromIterator<(OsString, OsString)> for Environment {
             own: variables.into_iter().collect(),
             added: EnvFile::default(),
         }
+    }
+}
+
+/// Variables that tools.yaml takes from a file. All of their values are secrets.
+#[derive(Clone, Default, PartialEq, Eq, derive_more::Debug)]
+pub struct EnvFile {
+    /// The file, absolute. `None` without an `env_file`.
+    pub(crate) path: Option<PathBuf>,
+    /// Shown without their values.
+    #[debug("{:?}", variables.keys())]
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+impl EnvFile {
+    /// Returns the path of the file, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Returns the value of a variable.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(name).map(OsStr::new)
+    }
+
+    /// Returns the names of the variables, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(String::as_str)
+    }
+
+    /// Returns all values, in no particular order.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.variables.values().map(String::as_str)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{fs, io};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
-use crate::approval::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
+use crate::callbacks::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
 use crate::error::{Error, ToolsFileProblem};
 use crate::session::{EmbeddedSession, RuntimeEngine, ToolSet};
 use crate::toolq::{Toolq, can_supervise};
@@ -36,6 +36,13 @@ pub struct ToolqBuilder {
     concurrency: Option<NonZeroUsize>,
     functions: Vec<FunctionTool>,
     approve: Option<ApprovalCallback>,
+}
+
+impl Toolq {
+    /// Returns a builder with the defaults: no log, and the concurrency of the tools file.
+    pub fn builder() -> ToolqBuilder {
+        ToolqBuilder::default()
+    }
 }
 
 impl ToolqBuilder {

@@ -33,18 +33,16 @@
 //! In your Cargo.toml, `toolq-embed = { path = "../toolq/crates/toolq-embed" }` names the library in a copy of the repository.
 //! Programs that run commands on Linux should begin with [`supervise`], so that no process of a tool outlives its call.
 
-mod approval;
 mod builder;
+mod callbacks;
 mod error;
-mod event;
 mod reply;
 mod session;
 mod toolq;
 
-pub use approval::{ApprovalAnswer, ApprovalQuestion};
 pub use builder::{ToolCall, ToolOutput, ToolqBuilder};
+pub use callbacks::{ApprovalAnswer, ApprovalQuestion, Event, EventCall};
 pub use error::{Error, ToolsFileProblem};
-pub use event::{Event, EventCall};
 pub use reply::{CallResult, Reply};
 pub use toolq::{
     AnswerRequest, Plan, PlannedBatch, PlannedTurn, RejectedCall, StreamAnswerRequest, Toolq,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::runtime::{Handle, Id};
 
+use crate::callbacks::{Event, EventCallback};
 use crate::error::Error;
-use crate::event::{Event, EventCallback};
 use crate::reply::{CallResult, MAX_MESSAGE_BYTES, Reply, read_message};
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
@@ -425,4 +425,4 @@ impl<R: AsyncRead + Send + Unpin> MessageSource for StreamReader<R> {
 }
 
 /// How many bytes are read at a time.
-pub(crate) const CHUNK_BYTES: usize = 16 << 10;
+const CHUNK_BYTES: usize = 16 << 10;

@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::AsyncRead;
 use tokio::sync::Mutex;
 
-use crate::builder::ToolqBuilder;
+use crate::callbacks::{Event, EventCallback};
 use crate::error::Error;
-use crate::event::{Event, EventCallback};
 use crate::reply::{Reply, read_message};
 use crate::session::{EmbeddedSession, StreamReader, ToolSet};
 use redact::Mask;
@@ -39,11 +38,6 @@ pub struct Toolq {
 }
 
 impl Toolq {
-    /// Returns a builder with the defaults: no log, and the concurrency of the tools file.
-    pub fn builder() -> ToolqBuilder {
-        ToolqBuilder::default()
-    }
-
     /// Returns warnings about the tools file, sandboxes that this system can't apply as a whole, and calls that an earlier run
     /// left in doubt.
     pub fn warnings(&self) -> &[String] {

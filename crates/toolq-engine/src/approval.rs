@@ -7,10 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::AttemptResult;
-use crate::program_tool::program_tool;
+use crate::attempt::{AttemptResult, CallJob};
+use crate::command::program_tool;
 use crate::state::EngineState;
-use crate::turn::CallJob;
 use toolq_core::answer::failure_cause;
 use toolq_core::json::Input;
 use toolq_core::plan::render_approval_question;

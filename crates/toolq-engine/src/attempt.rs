@@ -9,14 +9,13 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
-use crate::agent::AgentScope;
+use crate::agent::{AgentScope, TurnHandle};
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::reach::Reach;
 use crate::run_budget::OutputCounter;
 use crate::scheduler::Ticket;
 use crate::timing::DROP_DEADLINE;
-use crate::turn::TurnHandle;
 use toolq_core::text::format_duration;
 use toolq_core::types::{AcceptedCall, Approval, Call, CallOutput, CallTrace, Invocation, Outcome};
 

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::backends::BackendRunner;
+use crate::command::program_tool;
+use crate::control::RunControl;
 use crate::engine::Engine;
 use crate::mcp::{ServerAnnouncement, emit_notices};
-use crate::program_tool::program_tool;
 use crate::result_cache::SharedResultCache;
 use crate::scheduler::{CircuitBreakers, SharedStartLimiter};
 use crate::settings::EngineSettings;
@@ -19,7 +21,7 @@ use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
 use toolq_core::types::{
     Call, CallAnswer, CallKind, CallRef, DescribeResult, EmitError, Event, EventSink, Outcome,
-    ResultContent, Tool, ToolsConfig, TurnOrigin, UnlockedServer,
+    ResultContent, ServerConfig, Tool, ToolsConfig, TurnOrigin, UnlockedServer,
 };
 
 /// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
@@ -281,4 +283,39 @@ fn printed_text(outcome: &Outcome, answer: &CallAnswer) -> Result<String, String
 fn without_hint(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("Hint: "));
     lines.collect::<Vec<_>>().join(" ")
+}
+
+/// Starts servers and lists their tools.
+pub struct ServerLister {
+    backends: Arc<BackendRunner>,
+    control: RunControl,
+}
+
+impl ServerLister {
+    /// Creates a lister. Nothing is started yet.
+    pub fn new(settings: &EngineSettings) -> Self {
+        let control = RunControl::new();
+        Self {
+            backends: Arc::new(BackendRunner::new(settings, &control)),
+            control,
+        }
+    }
+
+    /// Starts a server, unless it is running, and asks for its tools. Returns how long that took, too.
+    ///
+    /// # Errors
+    /// Why there is no list, without secrets.
+    pub async fn list(
+        &self,
+        server: &Arc<ServerConfig>,
+    ) -> Result<(Arc<ServerAnnouncement>, Duration), String> {
+        let begin = Instant::now();
+        let announcement = self.backends.list_tools(server, &self.control).await?;
+        Ok((announcement, begin.elapsed()))
+    }
+
+    /// Ends all servers, and waits until they have ended.
+    pub fn close(&self) {
+        self.backends.close();
+    }
 }

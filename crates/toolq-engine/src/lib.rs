@@ -11,16 +11,15 @@ mod backends;
 mod command;
 mod control;
 mod conversation_outputs;
-mod digests;
 mod discovery;
 mod engine;
+mod environment;
 mod host;
 mod http;
 mod machine_check;
 mod mcp;
 mod message_feeder;
 mod output;
-mod program_tool;
 mod reach;
 mod recall;
 mod result_cache;
@@ -28,8 +27,6 @@ mod run_budget;
 mod scheduler;
 mod settings;
 mod state;
-#[doc(hidden)]
-pub mod testing;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -39,15 +36,22 @@ pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, Prio
 pub use command::{find_interpreter, find_program, find_sandbox_gaps, hides_file};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
-pub use discovery::SchemaDiscovery;
+pub use discovery::{SchemaDiscovery, ServerLister};
 pub use engine::Engine;
 pub use host::{HostCall, HostFuture, HostReply, HostTools, text_of_host_content};
 pub use http::{Resolver, http_client_builder};
 pub use machine_check::{UntrackableTool, check_machine};
-pub use mcp::{ServerAnnouncement, ServerLister};
+pub use mcp::ServerAnnouncement;
 pub use message_feeder::MessageSource;
 pub use recall::RememberedWrites;
 pub use run_budget::BudgetLimits;
 pub use settings::{AnswerDelivery, EngineSettings, SUPERVISOR_PROGRAM, random_task_id};
 pub use timing::DROP_DEADLINE;
 pub use turn::{LateResult, TurnRequest};
+
+#[doc(hidden)]
+pub mod testing {
+    //! Parts of the scheduler for tests in other crates. Not a part of the interface.
+
+    pub use crate::scheduler::{ConcurrencyLimit, Permit};
+}

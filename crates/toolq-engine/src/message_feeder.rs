@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::control::RunControl;
@@ -13,11 +12,9 @@ use crate::recall::{RememberedWrites, open_calls, recall_calls};
 use crate::settings::AnswerDelivery;
 use crate::turn::{RunningTurn, SharedSink, TurnSink};
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
-use toolq_core::os::Environment;
 use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
 use toolq_core::types::{
-    Call, CallMemory, CallRef, EventSink, Outcome, PartialJson, PartialTemplate, ToolsConfig,
-    TurnArrival, TurnOrigin,
+    Call, CallMemory, CallRef, EventSink, ToolsConfig, TurnArrival, TurnOrigin,
 };
 
 /// A stream of model messages, decoded into events.
@@ -245,90 +242,4 @@ impl<S: MessageSource> MessageFeeder<'_, S> {
         // The turn receives until this sender is dropped, so sending can't fail.
         let _ = self.sender.send(arrival);
     }
-}
-
-// Fills environment variables into texts and JSON whose other values are known.
-
-/// Returns the text.
-///
-/// # Errors
-/// The outcome of the call, because a variable isn't set.
-pub(crate) fn resolve_text(
-    template: &PartialTemplate,
-    environment: &Environment,
-) -> Result<String, Outcome> {
-    let resolved = template.resolve(&|name| environment.get(name));
-    resolved.map_err(Outcome::MissingVariable)
-}
-
-/// Returns the JSON as text. Numbers keep their digits.
-///
-/// # Errors
-/// The outcome of the call, because a variable isn't set.
-pub(crate) fn resolve_json(
-    template: &PartialJson,
-    environment: &Environment,
-) -> Result<String, Outcome> {
-    let mut text = String::new();
-    write_json(template, environment, &mut text)?;
-    Ok(text)
-}
-
-/// Returns the JSON as a raw value. What comes from the input as it is isn't read again.
-///
-/// # Errors
-/// The outcome of the call, because a variable isn't set.
-pub(crate) fn resolve_raw(
-    template: &PartialJson,
-    environment: &Environment,
-) -> Result<Arc<RawValue>, Outcome> {
-    if let PartialJson::Raw(raw) = template {
-        return Ok(Arc::clone(raw));
-    }
-    let json = resolve_json(template, environment)?;
-    RawValue::from_string(json)
-        .map(Arc::from)
-        .map_err(|error| Outcome::InternalError(error.to_string()))
-}
-
-fn write_json(
-    template: &PartialJson,
-    environment: &Environment,
-    text: &mut String,
-) -> Result<(), Outcome> {
-    match template {
-        PartialJson::Raw(raw) => text.push_str(raw.get()),
-        PartialJson::Text(template) => {
-            push_json_string(&resolve_text(template, environment)?, text);
-        }
-        PartialJson::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                push_separator(index, text);
-                write_json(item, environment, text)?;
-            }
-            text.push(']');
-        }
-        PartialJson::Object(members) => {
-            text.push('{');
-            for (index, (name, value)) in members.iter().enumerate() {
-                push_separator(index, text);
-                push_json_string(name, text);
-                text.push(':');
-                write_json(value, environment, text)?;
-            }
-            text.push('}');
-        }
-    }
-    Ok(())
-}
-
-fn push_separator(index: usize, text: &mut String) {
-    if index > 0 {
-        text.push(',');
-    }
-}
-
-fn push_json_string(value: &str, text: &mut String) {
-    text.push_str(&serde_json::Value::from(value).to_string());
 }

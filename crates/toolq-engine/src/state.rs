@@ -1,7 +1,9 @@
 //! The state that an engine keeps from turn to turn.
 
+use std::sync::Arc;
+
 use crate::agent::AgentScope;
-use crate::attempt::AttemptRunner;
+use crate::attempt::{AttemptRunner, CallJob};
 use crate::backends::BackendRunner;
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
@@ -9,8 +11,6 @@ use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
 use crate::scheduler::{CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter};
 use crate::settings::EngineSettings;
-use crate::turn::CallJob;
-use std::sync::Arc;
 use toolq_core::schedule::{AppliedLimits, applied_limits};
 use toolq_core::types::{ToolsConfig, TurnOrigin};
 

@@ -6,7 +6,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::read::Corruption;
+use crate::error::Corruption;
 use crate::records::{
     ApprovalRecord, CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord,
 };

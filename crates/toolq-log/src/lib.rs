@@ -13,29 +13,31 @@
 
 mod call_log;
 mod error;
+mod locked_log;
 pub mod memory;
-mod open;
 mod prune;
-mod read;
+mod reader;
 pub mod records;
-mod session_files;
+mod sequence;
+mod sessions;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use call_log::{CallEvent, CallLog};
-pub use error::{Access, LogError};
-pub use open::{
-    LockedLog, default_log_path, exceeds_size, find_latest_session, list_sessions,
-    list_torn_copies, sessions_dir, state_dir,
-};
+pub use error::{Access, Corruption, LogError};
+pub use locked_log::LockedLog;
 pub use prune::{PruneOptions, PruneResult, list_stale_blob_dirs};
-pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
+pub use reader::RecordReader;
 pub use records::{
     FormatVersion, Record, RecordContent, RecordKind, SessionRecord, StoredBlob, blob_dir_for,
     log_schema,
 };
-pub use session_files::session_bytes;
+pub use sequence::{SequenceChecker, verify_log};
+pub use sessions::{
+    default_log_path, exceeds_size, find_latest_session, list_sessions, list_torn_copies,
+    session_bytes, sessions_dir, state_dir,
+};
 pub use write::{LogReplica, SessionLog};
 
 /// Major and minor version. A log of another major version can't be read; one of a newer minor version can be read, but

@@ -12,16 +12,17 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::error::LogError;
-use crate::open::{is_default_log_name, list_matching_files, sessions};
-use crate::read::{Corruption, RecordReader};
+use crate::error::{Corruption, LogError};
+use crate::reader::RecordReader;
 use crate::records::record::write_sealed_line;
 use crate::records::{
     BlobError, CallEndRecord, CallRecord, NewRecord, Record, RecordKind, ServerEndRecord,
     StartRecord, blob_dir_for, is_file_extension, is_sha256_hex, open_regular_file,
     read_error_text,
 };
-use crate::session_files::{BlobDir, SessionFiles, modified_ms};
+use crate::sessions::{
+    self, BlobDir, SessionFiles, is_default_log_name, list_matching_files, modified_ms,
+};
 use crate::write::write_file_atomically;
 
 /// What a model reads as the result of a call whose result was pruned.
@@ -192,7 +193,19 @@ impl Needs {
             | RecordKind::ToolInDoubt
             | RecordKind::Approval
             | RecordKind::Resolve => belongs,
-            _ => false,
+            RecordKind::ModelResponse
+            | RecordKind::LateResult
+            | RecordKind::ProbeStart
+            | RecordKind::ProbeEnd
+            | RecordKind::DescribeStart
+            | RecordKind::DescribeEnd
+            | RecordKind::ListStart
+            | RecordKind::ListEnd
+            | RecordKind::ServerStart
+            | RecordKind::ServerEnd
+            | RecordKind::ToolsChange
+            | RecordKind::Recovered
+            | RecordKind::Other(_) => false,
         }
     }
 

@@ -14,7 +14,6 @@
 //!
 //! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
 
-mod call_result;
 pub mod client;
 mod framing;
 pub mod http;
@@ -23,8 +22,7 @@ mod protocol;
 pub mod server;
 mod tool;
 
-pub use call_result::{CallToolResult, ContentBlock, ResourceContents};
 pub use framing::{Frame, LineFramer};
 pub use message::{Message, NotMessage, RequestId, RpcError, parse_messages};
 pub use protocol::{Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion};
-pub use tool::{Tool, ToolAnnotations};
+pub use tool::{CallToolResult, ContentBlock, ResourceContents, Tool, ToolAnnotations};

@@ -8,13 +8,12 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
-use crate::connection::QueueSession;
+use crate::answers::{ASKS_AGAIN, CollectedAnswer};
+use crate::connection::{QueueSession, StopSignal};
+use crate::consumer::call_roll;
 use crate::names::TurnName;
-use crate::presence::call_roll;
+use crate::publishing::{PublishRefusal, limit_repeats, publish_after};
 use crate::queue_error;
-use crate::record_publisher::{PublishRefusal, publish_after};
-use crate::submitter::limit_repeats;
-use crate::turn_answering::{ASKS_AGAIN, CollectedAnswer, StopSignal};
 use crate::turn_log::TurnList;
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::{CommandError, Exit};

@@ -1,28 +1,22 @@
 //! The connection to NATS.
 
-use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
-use async_nats::jetstream::context::{ConsumerInfoError, ConsumerInfoErrorKind};
-use async_nats::jetstream::stream::ConsumerCreateStrictErrorKind;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
-use futures_util::TryStreamExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::names::QueueName;
-use crate::presence::call_roll;
 use crate::queue_error;
 use crate::turn_queue::TurnQueue;
-use crate::worker::DEFAULT_ACK_WAIT;
 use toolq_core::exit::CommandError;
-use toolq_core::text::format_duration;
 
 /// How long to wait for a server that answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -194,7 +188,7 @@ fn masked_url(urls: &str) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
-// What the commands of a queue have in common: its name, and the connection with its runtime.
+// What the commands of a queue have in common: its name, the connection with its runtime, and the signals that end it.
 
 /// How long to wait at the end until the server has received everything.
 const MAX_FLUSH_TIME: Duration = Duration::from_secs(1);
@@ -280,145 +274,69 @@ impl Notices {
     }
 }
 
-// The consumer of a queue that all workers pull turns from.
-
-/// The name of the consumer.
-const WORKERS: &str = "workers";
-/// How many turns may be with workers at the same time.
-const MAX_TURNS_WITH_WORKERS: i64 = 20_000;
-
-impl TurnQueue {
-    /// Returns the consumer that all workers share, or `None` if no worker has ever used this queue.
-    ///
-    /// # Errors
-    /// The server doesn't say whether there is one.
-    pub(super) async fn existing_workers(&self) -> Result<Option<PullConsumer>, CommandError> {
-        let consumer = self.stream.get_consumer::<pull::Config>(WORKERS).await;
-        match consumer {
-            Ok(consumer) => Ok(Some(consumer)),
-            Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(self.unusable_workers(error)),
-        }
-    }
-
-    /// Opens the consumer that all workers share, with this time until an unanswered turn goes to another worker. `None` keeps
-    /// the time that it has. Creates it if there is none.
-    ///
-    /// # Errors
-    /// The server refuses it, or doesn't say whether there is one. Or the time would be shorter while workers run.
-    pub(super) async fn open_workers(
-        &self,
-        ack_wait: Option<Duration>,
-    ) -> Result<PullConsumer, CommandError> {
-        loop {
-            if let Some(existing) = self.existing_workers().await? {
-                let current = existing.cached_info().config.ack_wait;
-                return match ack_wait {
-                    Some(ack_wait) if ack_wait != current => {
-                        self.refuse_shorter_wait(ack_wait, current).await?;
-                        self.change_workers(ack_wait).await
-                    }
-                    _ => Ok(existing),
-                };
-            }
-            self.create_workers(ack_wait.unwrap_or(DEFAULT_ACK_WAIT))
-                .await?;
-        }
-    }
-
-    /// Creates the consumer that all workers share, with this time until an unanswered turn goes to another worker. If another
-    /// worker has just created it, it stays as it is.
-    ///
-    /// # Errors
-    /// The server refuses it.
-    async fn create_workers(&self, ack_wait: Duration) -> Result<(), CommandError> {
-        let created = self
-            .stream
-            .create_consumer_strict(self.workers_config(ack_wait));
-        match created.await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ConsumerCreateStrictErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(self.unusable_workers(error)),
-        }
-    }
-
-    /// Changes the time until an unanswered turn goes to another worker.
-    ///
-    /// # Errors
-    /// The server refuses it.
-    async fn change_workers(&self, ack_wait: Duration) -> Result<PullConsumer, CommandError> {
-        let changed = self.stream.create_consumer(self.workers_config(ack_wait));
-        changed.await.map_err(|error| self.unusable_workers(error))
-    }
-
-    /// Refuses to shorten the time after which a turn goes to another worker while workers run that renew it less often: they
-    /// would lose their turns.
-    async fn refuse_shorter_wait(
-        &self,
-        ack_wait: Duration,
-        current: Duration,
-    ) -> Result<(), CommandError> {
-        if ack_wait > current {
-            return Ok(());
-        }
-        let client = self.jetstream.client();
-        let workers = call_roll(&client, &self.name).await;
-        let count = workers
-            .map_err(|why| queue_error("workers can't be asked", why))?
-            .len();
-        if count == 0 {
-            return Ok(());
-        }
-        let current = format_duration(current);
-        Err(CommandError::usage(format!(
-            "`--ack-wait` can't be shorter than the {current} of the queue {} while workers run ({count}): they would lose their turns",
-            self.name
-        ))
-        .with_hint("end them first, or leave `--ack-wait` out"))
-    }
-
-    fn workers_config(&self, ack_wait: Duration) -> pull::Config {
-        pull::Config {
-            durable_name: Some(WORKERS.to_owned()),
-            filter_subject: self.name.turns(),
-            ack_policy: AckPolicy::Explicit,
-            ack_wait,
-            max_ack_pending: MAX_TURNS_WITH_WORKERS,
-            max_deliver: -1,
-            ..pull::Config::default()
-        }
-    }
-
-    /// Returns the time until an unanswered turn goes to another worker, or `None` if no worker has ever used this queue.
-    ///
-    /// # Errors
-    /// The server doesn't say.
-    pub(super) async fn ack_wait(&self) -> Result<Option<Duration>, CommandError> {
-        let existing = self.existing_workers().await?;
-        Ok(existing.map(|existing| existing.cached_info().config.ack_wait))
-    }
-
-    /// Counts the turns that were submitted, with each request to run one again.
-    pub(super) async fn count_turns(&self) -> Result<u64, String> {
-        let subjects = self.stream.info_with_subjects(self.name.turns()).await;
-        let subjects = subjects.map_err(|error| error.to_string())?;
-        let total = subjects.try_fold(
-            0,
-            |total, (_, count)| async move { Ok(total + count as u64) },
-        );
-        total.await.map_err(|error| error.to_string())
-    }
-
-    fn unusable_workers(&self, why: impl fmt::Display) -> CommandError {
-        let what = format!("the consumer of the queue {} can't be opened", self.name);
-        queue_error(&what, why)
-    }
+/// What signals have asked for so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stops {
+    /// The first signal, which decides about the exit code.
+    first: Option<u8>,
+    count: usize,
 }
 
-/// There is no consumer of this name.
-fn is_not_found(error: &async_nats::Error) -> bool {
-    let error = error.downcast_ref::<ConsumerInfoError>();
-    error.is_some_and(|error| error.kind() == ConsumerInfoErrorKind::NotFound)
+/// Waits for signals. Clones wait for the same.
+#[derive(Debug, Clone)]
+pub(crate) struct StopSignal(watch::Receiver<Stops>);
+
+impl StopSignal {
+    /// Listens to the signals with these numbers from now on, on the runtime that is entered.
+    ///
+    /// # Errors
+    /// The system has no descriptors left.
+    pub(crate) fn install(numbers: &[i32]) -> Result<Self, CommandError> {
+        let (sender, receiver) = watch::channel(Stops::default());
+        for number in numbers {
+            let signals = signal(SignalKind::from_raw(*number));
+            let mut signals = signals.map_err(|error| {
+                let message = format!("failed to install signal handlers: {error}; nothing ran");
+                CommandError::resources(message)
+            })?;
+            let number = u8::try_from(*number).unwrap_or_default();
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    sender.send_modify(|stops| {
+                        stops.first.get_or_insert(number);
+                        stops.count += 1;
+                    });
+                }
+            });
+        }
+        Ok(Self(receiver))
+    }
+
+    /// Waits for the first signal, and returns its number.
+    pub(crate) async fn wait(&self) -> u8 {
+        self.wait_for_count(1).await
+    }
+
+    /// Waits for the second signal, whose sender doesn't want to wait until the first takes effect.
+    pub(crate) async fn wait_for_second(&self) -> u8 {
+        self.wait_for_count(2).await
+    }
+
+    /// Returns the first signal, if there was one.
+    pub(crate) fn first(&self) -> Option<u8> {
+        self.0.borrow().first
+    }
+
+    async fn wait_for_count(&self, count: usize) -> u8 {
+        let mut receiver = self.0.clone();
+        let waited = receiver.wait_for(|stops| stops.count >= count).await;
+        match waited.map(|stops| stops.first) {
+            Ok(Some(first)) => first,
+            // The listeners live as long as the runtime.
+            _ => std::future::pending().await,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::sleep;
 
-use crate::record_publisher::{PublishRefusal, RETRY_INTERVAL};
+use crate::publishing::{PublishRefusal, RETRY_INTERVAL};
 use crate::turn_queue::{TurnQueue, is_not_found};
 use toolq_engine::random_task_id;
 

@@ -19,12 +19,14 @@
 //! Each message names the last one on the subject that its sender knows, so that a worker whose turn was taken over is
 //! refused.
 
+mod answers;
 mod collector;
 mod connection;
+mod consumer;
 mod large_bodies;
 mod lease;
 mod names;
-mod presence;
+mod publishing;
 mod record_publisher;
 mod resolver;
 mod status;

@@ -1,34 +1,33 @@
 //! Publishes the records of a turn before the actions that they announce.
 
+use std::collections::HashSet;
 use std::fmt::Display;
-use std::io;
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::message::{PublishMessage, StreamMessage};
-use async_nats::jetstream::{self, ErrorCode};
+use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::time::sleep;
 
 use crate::connection::QueueSession;
 use crate::large_bodies::MAX_BODY_BYTES;
+use crate::lease::{RECORDED_BY, TurnHolder};
 use crate::names::TurnName;
+use crate::publishing::{PublishRefusal, limit_repeats, publish_after};
 use crate::queue_error;
-use crate::submitter::limit_repeats;
-use crate::turn_log::{LogFiles, TurnHolder, name_files, named_files};
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
+use toolq_core::os::create_private_dir;
 use toolq_log::LogReplica;
 
-/// The header that names the hold of the worker that published records.
-pub(super) const RECORDED_BY: &str = "Toolq-Worker";
 /// The header with the length of that worker's lease, in milliseconds.
 const LEASE_MS: &str = "Toolq-Lease-Ms";
 
@@ -143,120 +142,6 @@ fn split_lines(lines: &[u8], max: usize) -> Vec<&[u8]> {
         messages.push(&lines[start..end]);
     }
     messages
-}
-
-// Publishes messages only after those that the sender knows: a sender that doesn't know the last message of a subject is
-// refused.
-
-/// Time between two attempts to publish a message of which the server said nothing.
-pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Why a message isn't in the stream, as far as that is known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PublishRefusal {
-    /// Another process has published on the subject, so the sender doesn't know its last message.
-    #[error("another process has published there meanwhile")]
-    Outdated,
-    /// The server takes no message of this size.
-    #[error("the message is larger than the server takes")]
-    TooLarge,
-    /// A file that belongs to it can't be read here.
-    #[error("{0} can't be read: {1}")]
-    Unreadable(String, String),
-    /// It isn't known whether it was stored.
-    #[error("NATS doesn't confirm that a message was stored: {0}")]
-    Unconfirmed(String),
-}
-
-/// Publishes `message` after `last`, the sequence of the last message of `subject`, or 0 if the subject is empty. Returns
-/// its own sequence. Retries until `gives_up` returns true, unless the server refuses the message for good.
-pub(super) async fn publish_after(
-    queue: &TurnQueue,
-    subject: &str,
-    message: (HeaderMap, Bytes),
-    last: u64,
-    gives_up: impl FnMut() -> bool,
-) -> Result<u64, PublishRefusal> {
-    publish_at(queue, subject, message, Some(last), gives_up).await
-}
-
-/// Publishes a message in place of all others of its subject.
-pub(super) async fn publish_only(
-    queue: &TurnQueue,
-    subject: &str,
-    payload: Bytes,
-    gives_up: impl FnMut() -> bool,
-) -> Result<u64, PublishRefusal> {
-    let mut headers = HeaderMap::new();
-    headers.insert("Nats-Rollup", "sub");
-    publish_at(queue, subject, (headers, payload), None, gives_up).await
-}
-
-/// Like [`publish_after`]. `None` publishes after any message.
-async fn publish_at(
-    queue: &TurnQueue,
-    subject: &str,
-    (headers, payload): (HeaderMap, Bytes),
-    last: Option<u64>,
-    mut gives_up: impl FnMut() -> bool,
-) -> Result<u64, PublishRefusal> {
-    let mut is_repeated = false;
-    loop {
-        let mut message = PublishMessage::build()
-            .headers(headers.clone())
-            .payload(payload.clone());
-        if let Some(last) = last {
-            message = message.expected_last_subject_sequence(last);
-        }
-        let why = match send(queue, subject, message).await {
-            Ok(sequence) => return Ok(sequence),
-            Err(error) => error,
-        };
-        if why.kind() == PublishErrorKind::MaxPayloadExceeded {
-            return Err(PublishRefusal::TooLarge);
-        }
-        if has_newer_message(&why) {
-            if !is_repeated {
-                return Err(PublishRefusal::Outdated);
-            }
-            // An earlier attempt may have been stored although its confirmation was lost.
-            let last = last.unwrap_or_default();
-            match queue.last_message(subject).await {
-                Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
-                    return Ok(stored.sequence);
-                }
-                Ok(_) => return Err(PublishRefusal::Outdated),
-                Err(_) => {}
-            }
-        }
-        is_repeated = true;
-        if gives_up() {
-            return Err(PublishRefusal::Unconfirmed(why.to_string()));
-        }
-        sleep(RETRY_INTERVAL).await;
-    }
-}
-
-/// Returns whether the subject has a message that the sender doesn't know.
-pub(super) fn has_newer_message(error: &PublishError) -> bool {
-    let code = || {
-        let source = std::error::Error::source(error)?;
-        Some(source.downcast_ref::<jetstream::Error>()?.error_code())
-    };
-    error.kind() == PublishErrorKind::WrongLastSequence
-        || code() == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
-}
-
-async fn send(
-    queue: &TurnQueue,
-    subject: &str,
-    message: PublishMessage,
-) -> Result<u64, PublishError> {
-    let sent = queue
-        .jetstream
-        .send_publish(subject.to_owned(), message)
-        .await?;
-    Ok(sent.await?.sequence)
 }
 
 // The records of a turn that the stream has, and how the turns with such records are found.
@@ -429,6 +314,85 @@ impl QueueSession {
     }
 }
 
+// The files beside a log. Headers of messages name them.
+
+/// The header that names the files that records refer to, except those that were named before.
+const FILES: &str = "Toolq-Files";
+
+/// Length of a digest in hexadecimal, with which the names of these files begin.
+const DIGEST_CHARS: usize = 64;
+
+/// The files beside a log, with what is too large for its records.
+#[derive(Debug, Clone)]
+pub(super) struct LogFiles {
+    dir: PathBuf,
+    /// Those that the stream has.
+    known: HashSet<String>,
+}
+
+impl LogFiles {
+    /// Returns the files beside the log at this path. The stream doesn't have any of them yet.
+    pub(super) fn beside(log: &Path) -> Self {
+        Self {
+            dir: toolq_log::blob_dir_for(log),
+            known: HashSet::new(),
+        }
+    }
+
+    /// Writes a file that the stream has.
+    pub(super) fn add(&mut self, name: &str, body: &[u8]) -> io::Result<()> {
+        if self.known.insert(name.to_owned()) {
+            create_private_dir(&self.dir)?;
+            write_private(&self.dir.join(name), body)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the files that the stream doesn't have yet. From now on, they count as stored.
+    pub(super) fn take_new(&mut self) -> Vec<PathBuf> {
+        // If there is no directory, there are no files.
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let new = names.filter(|name| is_file_name(name) && self.known.insert(name.clone()));
+        new.map(|name| self.dir.join(name)).collect()
+    }
+}
+
+/// Names files in the headers of the message that first refers to them.
+pub(super) fn name_files(headers: &mut HeaderMap, files: &[PathBuf]) {
+    let names = files.iter().filter_map(|file| file.file_name()?.to_str());
+    let names: Vec<&str> = names.collect();
+    if !names.is_empty() {
+        headers.insert(FILES, names.join(" "));
+    }
+}
+
+/// Returns the names of the files that the headers of a message name.
+pub(super) fn named_files(headers: &HeaderMap) -> Vec<String> {
+    let names = headers.get(FILES).map_or("", |names| names.as_str());
+    let names = names.split_whitespace().filter(|name| is_file_name(name));
+    names.map(str::to_owned).collect()
+}
+
+/// Returns whether toolq could have given a file this name: a digest, perhaps with an extension.
+fn is_file_name(name: &str) -> bool {
+    let (digest, extension) = name.split_once('.').unwrap_or((name, "x"));
+    let is_hex = digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_word = extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    digest.len() == DIGEST_CHARS && is_hex && is_word && extension != "part"
+}
+
+/// Writes a new file that only this user can read.
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -469,5 +433,22 @@ mod stored_records_tests {
         assert!(refusal.message.contains("more than one turn"));
         let hint = refusal.hint.unwrap();
         assert!(hint.contains("abcdef0.0, abcdef1.0"), "{hint}");
+    }
+}
+
+#[cfg(test)]
+mod file_name_tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_toolq_gives_are_files_of_a_log() {
+        let digest = "0a".repeat(32);
+        for name in [digest.clone(), format!("{digest}.png")] {
+            assert!(is_file_name(&name), "{name}");
+        }
+        for name in ["", "../x", &format!("{digest}.part"), &digest[1..], "a b"] {
+            assert!(!is_file_name(name), "{name}");
+        }
+        assert!(!is_file_name(&format!("{digest}./x")));
     }
 }

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
+use crate::answers::ASKS_AGAIN;
 use crate::connection::{Notices, QueueSession};
 use crate::names::TurnName;
+use crate::publishing::{PublishRefusal, limit_repeats, publish_after, publish_only};
 use crate::queue_error;
-use crate::record_publisher::{
-    PublishRefusal, StoredRecords, name_and_publish, publish_after, publish_only,
-};
-use crate::submitter::limit_repeats;
-use crate::turn_answering::ASKS_AGAIN;
+use crate::record_publisher::{StoredRecords, name_and_publish};
+use crate::status::list_doubts;
 use crate::turn_log::{TurnLogFile, list_again};
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
@@ -199,83 +197,4 @@ async fn server_time(queue: &TurnQueue, turn: &TurnName) -> Result<i128, Publish
 fn unreadable(why: String) -> CommandError {
     queue_error("the call can't be settled", why)
         .with_hint("run the same command again to continue")
-}
-
-// What people have to look at: calls in doubt, and turns that aren't run anymore.
-
-/// A call that may have done its work and has no result.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CallInDoubt {
-    /// Its id, as the model gave it.
-    pub id: String,
-    /// The name of its tool.
-    pub tool: String,
-}
-
-/// The calls of a turn that are in doubt.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TurnDoubts {
-    pub calls: Vec<CallInDoubt>,
-}
-
-/// A turn that isn't run anymore.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct DeadTurn {
-    /// Why.
-    pub reason: String,
-    /// The path of its input as it was given.
-    pub input: Option<String>,
-}
-
-/// Lists the turns with calls in doubt, in the order in which that became known.
-pub(crate) async fn list_doubts(queue: &TurnQueue) -> Result<Vec<(TurnName, TurnDoubts)>, String> {
-    let mut doubts = list_facts::<TurnDoubts>(queue, &queue.name.doubts()).await?;
-    doubts.retain(|(_, doubts)| !doubts.calls.is_empty());
-    Ok(doubts)
-}
-
-/// Lists the turns that aren't run anymore, in the order in which that became known.
-pub(crate) async fn list_dead_turns(
-    queue: &TurnQueue,
-) -> Result<Vec<(TurnName, DeadTurn)>, String> {
-    list_facts(queue, &queue.name.dead_turns()).await
-}
-
-async fn list_facts<T: for<'de> Deserialize<'de>>(
-    queue: &TurnQueue,
-    subjects: &str,
-) -> Result<Vec<(TurnName, T)>, String> {
-    let mut facts = Vec::new();
-    let mut from = 1;
-    while let Some(message) = queue.next_message(subjects, from).await? {
-        from = message.sequence + 1;
-        let fact = serde_json::from_slice(&message.payload).map_err(|error| error.to_string())?;
-        facts.extend(TurnName::of_subject(&message.subject).map(|turn| (turn, fact)));
-    }
-    Ok(facts)
-}
-
-impl QueueSession {
-    /// Returns a line for each turn that isn't run anymore.
-    ///
-    /// # Errors
-    /// There is no such queue, or the server doesn't answer.
-    pub fn dead_turns(self) -> Result<Vec<String>, CommandError> {
-        let dead = self.run(async |queue, _| {
-            let dead = list_dead_turns(queue).await;
-            let unreadable =
-                |why| queue_error(&format!("the queue {} can't be read", queue.name), why);
-            dead.map_err(unreadable)
-        })?;
-        let lines = dead.into_iter().map(|(turn, dead)| {
-            let input = dead.input.as_deref().unwrap_or("-");
-            format!(
-                "{}  {} of {input}: {}",
-                turn.short(),
-                turn.number,
-                dead.reason
-            )
-        });
-        Ok(lines.collect())
-    }
 }

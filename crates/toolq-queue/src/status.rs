@@ -1,15 +1,15 @@
-//! What is known of a queue.
+//! What is known of a queue, and what people have to look at: calls in doubt, and turns that aren't run anymore.
 
 use std::fmt::Write as _;
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::connection::QueueSession;
-use crate::presence::call_roll;
+use crate::consumer::call_roll;
+use crate::names::TurnName;
 use crate::queue_error;
-use crate::resolver::{CallInDoubt, list_dead_turns, list_doubts};
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 use toolq_core::json::expect_json;
@@ -148,4 +148,105 @@ pub(crate) async fn read_status(
         object_bytes: queue.object_bytes().await.map_err(unreadable)?,
         replicas: info.config.num_replicas,
     })
+}
+
+impl QueueSession {
+    /// Removes the queue, with all turns, logs, and answers. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// There is no such queue, turns have no answer yet and this isn't forced, or the server refuses.
+    pub fn purge(self, is_forced: bool) -> Result<u64, CommandError> {
+        self.run(async |queue, session| {
+            let status = read_status(queue, &session.client).await?;
+            let open = status.waiting + status.running as u64;
+            if open > 0 && !is_forced {
+                let message = format!(
+                    "turns of the queue {} without an answer: {open}",
+                    queue.name
+                );
+                return Err(CommandError::usage(message).with_hint("`--force` removes them, too"));
+            }
+            queue.remove().await?;
+            Ok(status.bytes + status.object_bytes)
+        })
+    }
+}
+
+// What people have to look at: calls in doubt, and turns that aren't run anymore.
+
+/// A call that may have done its work and has no result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CallInDoubt {
+    /// Its id, as the model gave it.
+    pub id: String,
+    /// The name of its tool.
+    pub tool: String,
+}
+
+/// The calls of a turn that are in doubt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TurnDoubts {
+    pub calls: Vec<CallInDoubt>,
+}
+
+/// A turn that isn't run anymore.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DeadTurn {
+    /// Why.
+    pub reason: String,
+    /// The path of its input as it was given.
+    pub input: Option<String>,
+}
+
+/// Lists the turns with calls in doubt, in the order in which that became known.
+pub(crate) async fn list_doubts(queue: &TurnQueue) -> Result<Vec<(TurnName, TurnDoubts)>, String> {
+    let mut doubts = list_facts::<TurnDoubts>(queue, &queue.name.doubts()).await?;
+    doubts.retain(|(_, doubts)| !doubts.calls.is_empty());
+    Ok(doubts)
+}
+
+/// Lists the turns that aren't run anymore, in the order in which that became known.
+pub(crate) async fn list_dead_turns(
+    queue: &TurnQueue,
+) -> Result<Vec<(TurnName, DeadTurn)>, String> {
+    list_facts(queue, &queue.name.dead_turns()).await
+}
+
+async fn list_facts<T: for<'de> Deserialize<'de>>(
+    queue: &TurnQueue,
+    subjects: &str,
+) -> Result<Vec<(TurnName, T)>, String> {
+    let mut facts = Vec::new();
+    let mut from = 1;
+    while let Some(message) = queue.next_message(subjects, from).await? {
+        from = message.sequence + 1;
+        let fact = serde_json::from_slice(&message.payload).map_err(|error| error.to_string())?;
+        facts.extend(TurnName::of_subject(&message.subject).map(|turn| (turn, fact)));
+    }
+    Ok(facts)
+}
+
+impl QueueSession {
+    /// Returns a line for each turn that isn't run anymore.
+    ///
+    /// # Errors
+    /// There is no such queue, or the server doesn't answer.
+    pub fn dead_turns(self) -> Result<Vec<String>, CommandError> {
+        let dead = self.run(async |queue, _| {
+            let dead = list_dead_turns(queue).await;
+            let unreadable =
+                |why| queue_error(&format!("the queue {} can't be read", queue.name), why);
+            dead.map_err(unreadable)
+        })?;
+        let lines = dead.into_iter().map(|(turn, dead)| {
+            let input = dead.input.as_deref().unwrap_or("-");
+            format!(
+                "{}  {} of {input}: {}",
+                turn.short(),
+                turn.number,
+                dead.reason
+            )
+        });
+        Ok(lines.collect())
+    }
 }

@@ -12,10 +12,9 @@ use sha2::{Digest as _, Sha256};
 use crate::connection::QueueSession;
 use crate::large_bodies::MAX_BODY_BYTES;
 use crate::names::TurnName;
+use crate::publishing::{PublishRefusal, has_newer_message, limit_repeats, publish_after};
 use crate::queue_error;
-use crate::record_publisher::{
-    CANCELS, PublishRefusal, find_turn, has_newer_message, publish_after,
-};
+use crate::record_publisher::{CANCELS, find_turn};
 use crate::turn_log::{MAX_LISTED_TURNS, list_turns};
 use crate::turn_message::TurnMessage;
 use crate::turn_queue::TurnQueue;
@@ -25,8 +24,6 @@ use toolq_core::types::{AnswerForm, Turn};
 
 /// How many turns may be on their way to the server.
 const MAX_IN_FLIGHT: usize = 256;
-/// How often a turn is sent again if the server says nothing.
-const MAX_REPEATS: usize = 50;
 
 /// How many turns were published.
 #[derive(Debug, Default, Clone, Copy)]
@@ -276,15 +273,6 @@ impl Submitter {
             Err(refusal) => return Err(rejection(name, refusal)),
         }
         Ok(())
-    }
-}
-
-/// Gives up after a while.
-pub(super) fn limit_repeats() -> impl FnMut() -> bool {
-    let mut repeats = 0;
-    move || {
-        repeats += 1;
-        repeats > MAX_REPEATS
     }
 }
 

@@ -1,33 +1,24 @@
 //! Answers one turn that a worker was given: reads what the stream has of it, runs it, and publishes the answer.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::Message;
-use async_nats::jetstream::message::StreamMessage;
-use bytes::Bytes;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::answers::{ASKS_AGAIN, Answer};
+use crate::connection::StopSignal;
+use crate::lease::TurnHolder;
 use crate::names::TurnName;
-use crate::record_publisher::{
-    PublishRefusal, StoredRecords, StoredTurn, publish_after, publish_only,
-};
-use crate::resolver::{CallInDoubt, DeadTurn, TurnDoubts};
-use crate::turn_log::TurnHolder;
+use crate::publishing::{PublishRefusal, publish_only};
+use crate::record_publisher::{StoredRecords, StoredTurn};
+use crate::status::{DeadTurn, TurnDoubts};
+use crate::turn_log::TurnFailure;
 use crate::turn_message::{TurnMessage, UnreadableTurn};
-use crate::turn_queue::TurnQueue;
 use crate::turn_session::{TakenTurn, TurnEnd, answer_unrun, run_turn};
-use crate::worker::Worker;
-use toolq_core::exit::CommandError;
+use crate::worker::{TurnNotAnswered, Worker};
 use toolq_core::json::expect_json;
 use toolq_core::types::{HaltCause, Turn};
-use toolq_log::LogError;
-
-/// The header of a message that asks for another run of a turn.
-pub(super) const ASKS_AGAIN: &str = "Toolq-Again";
 
 impl Worker<'_> {
     /// Runs a turn with what the stream has of it, and publishes its answer.
@@ -200,16 +191,6 @@ fn hand_back(name: &TurnName, why: &str) -> TurnNotAnswered {
     TurnNotAnswered::HandedBack(Some(format!("{} is handed back: {why}", name.short())))
 }
 
-/// Why a turn has no answer yet.
-pub(super) enum TurnNotAnswered {
-    /// Another worker may take it. With what there is to say.
-    HandedBack(Option<String>),
-    /// Only a worker with other tools, or a newer toolq, can take it. With what there is to say, and how often it was delivered.
-    Foreign { why: Option<String>, delivered: i64 },
-    /// It is or will be another worker's.
-    Lost(String),
-}
-
 /// Waits until a turn has to be stopped: some time after the first signal, or at the second.
 async fn stop_after_drain(stop: StopSignal, drain: Duration) -> u8 {
     let signal = stop.wait().await;
@@ -222,206 +203,4 @@ async fn stop_after_drain(stop: StopSignal, drain: Duration) -> u8 {
 
 fn shorten(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
-}
-
-// The answers of turns: published by workers, and read in the order in which the turns were submitted.
-
-/// The header with the number of calls in doubt.
-const IN_DOUBT: &str = "Toolq-In-Doubt";
-
-/// The answer of a turn.
-#[derive(Debug)]
-pub(super) struct Answer {
-    /// One line in the dialect of the turn, without its line break.
-    pub line: Bytes,
-    /// The calls that are in doubt.
-    pub doubts: Vec<CallInDoubt>,
-}
-
-impl Answer {
-    fn without_doubts(line: String) -> Self {
-        Self {
-            line: line.into(),
-            doubts: Vec::new(),
-        }
-    }
-
-    /// Publishes it in place of the answer `last`, or as the first one if that is 0.
-    ///
-    /// # Errors
-    /// Another answer was published meanwhile, or it isn't known whether this one was stored.
-    pub(super) async fn publish(
-        &self,
-        queue: &TurnQueue,
-        turn: &TurnName,
-        last: u64,
-        mut gives_up: impl FnMut() -> bool,
-    ) -> Result<u64, PublishRefusal> {
-        let packed = queue.pack("answer", self.line.clone(), &mut gives_up).await;
-        let (mut headers, payload) = packed?;
-        if !self.doubts.is_empty() {
-            headers.insert(IN_DOUBT, self.doubts.len().to_string());
-        }
-        let subject = turn.answer_subject(&queue.name);
-        publish_after(queue, &subject, (headers, payload), last, gives_up).await
-    }
-}
-
-/// An answer as it is collected.
-#[derive(Debug)]
-pub(super) struct CollectedAnswer {
-    pub line: Bytes,
-    /// Number of calls that are in doubt.
-    pub in_doubt: usize,
-}
-
-impl CollectedAnswer {
-    /// Reads the first answer of a turn after this sequence, if there is one yet.
-    pub(super) async fn read(
-        queue: &TurnQueue,
-        turn: &TurnName,
-        after: u64,
-    ) -> Result<Option<Self>, String> {
-        let subject = turn.answer_subject(&queue.name);
-        match queue.next_message(&subject, after + 1).await? {
-            Some(message) => Self::of_message(queue, message).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    async fn of_message(queue: &TurnQueue, message: StreamMessage) -> Result<Self, String> {
-        let in_doubt = message.headers.get(IN_DOUBT);
-        let in_doubt = in_doubt.and_then(|count| count.as_str().parse().ok());
-        let line = queue.unpack(Some(&message.headers), message.payload);
-        Ok(Self {
-            in_doubt: in_doubt.unwrap_or_default(),
-            line: line.await?,
-        })
-    }
-}
-
-// Why a worker can't run a turn, which decides what becomes of the turn.
-
-/// Why a turn can't be run.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TurnFailure {
-    /// Another worker, or a later moment, may have more luck: the disk is full, or the server doesn't answer.
-    #[error("{0}")]
-    Passing(String),
-    /// Only a newer toolq knows what the stream has of it.
-    #[error("{0}")]
-    NeedsNewer(String),
-    /// No worker can continue what the stream has of it.
-    #[error("{0}")]
-    Permanent(String),
-}
-
-/// Files of a turn are on this machine alone.
-impl From<io::Error> for TurnFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Passing(error.to_string())
-    }
-}
-
-impl From<LogError> for TurnFailure {
-    fn from(error: LogError) -> Self {
-        match error {
-            LogError::Io { .. } => Self::Passing(error.to_string()),
-            LogError::NewerFormat { .. } => Self::NeedsNewer(error.to_string()),
-            _ => Self::Permanent(error.to_string()),
-        }
-    }
-}
-
-// The signals that end a command that would otherwise run forever.
-
-/// What signals have asked for so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Stops {
-    /// The first signal, which decides about the exit code.
-    first: Option<u8>,
-    count: usize,
-}
-
-/// Waits for signals. Clones wait for the same.
-#[derive(Debug, Clone)]
-pub(crate) struct StopSignal(watch::Receiver<Stops>);
-
-impl StopSignal {
-    /// Listens to the signals with these numbers from now on, on the runtime that is entered.
-    ///
-    /// # Errors
-    /// The system has no descriptors left.
-    pub(crate) fn install(numbers: &[i32]) -> Result<Self, CommandError> {
-        let (sender, receiver) = watch::channel(Stops::default());
-        for number in numbers {
-            let signals = signal(SignalKind::from_raw(*number));
-            let mut signals = signals.map_err(|error| {
-                let message = format!("failed to install signal handlers: {error}; nothing ran");
-                CommandError::resources(message)
-            })?;
-            let number = u8::try_from(*number).unwrap_or_default();
-            let sender = sender.clone();
-            tokio::spawn(async move {
-                while signals.recv().await.is_some() {
-                    sender.send_modify(|stops| {
-                        stops.first.get_or_insert(number);
-                        stops.count += 1;
-                    });
-                }
-            });
-        }
-        Ok(Self(receiver))
-    }
-
-    /// Waits for the first signal, and returns its number.
-    pub(crate) async fn wait(&self) -> u8 {
-        self.wait_for_count(1).await
-    }
-
-    /// Waits for the second signal, whose sender doesn't want to wait until the first takes effect.
-    async fn wait_for_second(&self) -> u8 {
-        self.wait_for_count(2).await
-    }
-
-    /// Returns the first signal, if there was one.
-    pub(crate) fn first(&self) -> Option<u8> {
-        self.0.borrow().first
-    }
-
-    async fn wait_for_count(&self, count: usize) -> u8 {
-        let mut receiver = self.0.clone();
-        let waited = receiver.wait_for(|stops| stops.count >= count).await;
-        match waited.map(|stops| stops.first) {
-            Ok(Some(first)) => first,
-            // The listeners live as long as the runtime.
-            _ => std::future::pending().await,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::*;
-
-    #[test]
-    fn a_full_disk_says_nothing_about_a_turn() {
-        let path = PathBuf::from("turn.jsonl");
-        let full = LogError::Io {
-            path: path.clone(),
-            action: "written",
-            source: io::ErrorKind::StorageFull.into(),
-        };
-        assert!(matches!(full.into(), TurnFailure::Passing(_)));
-        let newer = LogError::NewerFormat {
-            path: path.clone(),
-            major: 9,
-            minor: 0,
-        };
-        assert!(matches!(newer.into(), TurnFailure::NeedsNewer(_)));
-        let damaged = LogError::NotALog(path);
-        assert!(matches!(damaged.into(), TurnFailure::Permanent(_)));
-    }
 }

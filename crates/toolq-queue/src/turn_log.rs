@@ -1,40 +1,23 @@
 //! The log of a turn: read from the stream into a file, where it is resumed like any other. Headers of messages name the files beside it.
 
-use std::collections::HashSet;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::{AckKind, Message};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
-use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::lease::{self, Lease};
+use crate::lease::Lease;
 use crate::names::TurnName;
-use crate::record_publisher::{
-    PublishRefusal, RECORDED_BY, RETRY_INTERVAL, StoredRecords, publish_after,
-};
-use crate::resolver::CallInDoubt;
-use crate::turn_answering::TurnFailure;
+use crate::publishing::{PublishRefusal, RETRY_INTERVAL, publish_after};
+use crate::record_publisher::{LogFiles, StoredRecords, write_private};
+use crate::status::CallInDoubt;
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::Exit;
 use toolq_core::json::expect_json;
-use toolq_core::os::create_private_dir;
 use toolq_core::types::{CallRef, EmitError, Event, EventSink};
-use toolq_engine::random_task_id;
-use toolq_log::SessionLog;
-
-/// The header that names the files that records refer to, except those that were named before.
-const FILES: &str = "Toolq-Files";
-/// Length of a digest in hexadecimal, with which the names of these files begin.
-const DIGEST_CHARS: usize = 64;
+use toolq_log::{LogError, SessionLog};
 
 /// A log in a directory of its own, which is removed with it.
 pub(super) struct TurnLogFile {
@@ -87,77 +70,6 @@ impl TurnLogFile {
     pub(super) fn files(&self) -> LogFiles {
         self.files.clone()
     }
-}
-
-/// The files beside a log, with what is too large for its records.
-#[derive(Debug, Clone)]
-pub(super) struct LogFiles {
-    dir: PathBuf,
-    /// Those that the stream has.
-    known: HashSet<String>,
-}
-
-impl LogFiles {
-    /// Returns the files beside the log at this path. The stream doesn't have any of them yet.
-    pub(super) fn beside(log: &Path) -> Self {
-        Self {
-            dir: toolq_log::blob_dir_for(log),
-            known: HashSet::new(),
-        }
-    }
-
-    /// Writes a file that the stream has.
-    pub(super) fn add(&mut self, name: &str, body: &[u8]) -> io::Result<()> {
-        if self.known.insert(name.to_owned()) {
-            create_private_dir(&self.dir)?;
-            write_private(&self.dir.join(name), body)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the files that the stream doesn't have yet. From now on, they count as stored.
-    pub(super) fn take_new(&mut self) -> Vec<PathBuf> {
-        // If there is no directory, there are no files.
-        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let new = names.filter(|name| is_file_name(name) && self.known.insert(name.clone()));
-        new.map(|name| self.dir.join(name)).collect()
-    }
-}
-
-/// Names files in the headers of the message that first refers to them.
-pub(super) fn name_files(headers: &mut HeaderMap, files: &[PathBuf]) {
-    let names = files.iter().filter_map(|file| file.file_name()?.to_str());
-    let names: Vec<&str> = names.collect();
-    if !names.is_empty() {
-        headers.insert(FILES, names.join(" "));
-    }
-}
-
-/// Returns the names of the files that the headers of a message name.
-pub(super) fn named_files(headers: &HeaderMap) -> Vec<String> {
-    let names = headers.get(FILES).map_or("", |names| names.as_str());
-    let names = names.split_whitespace().filter(|name| is_file_name(name));
-    names.map(str::to_owned).collect()
-}
-
-/// Returns whether toolq could have given a file this name: a digest, perhaps with an extension.
-fn is_file_name(name: &str) -> bool {
-    let (digest, extension) = name.split_once('.').unwrap_or((name, "x"));
-    let is_hex = digest.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_word = extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    digest.len() == DIGEST_CHARS && is_hex && is_word && extension != "part"
-}
-
-/// Writes a new file that only this user can read.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)
 }
 
 // Where the events of a turn go, and what refuses starts.
@@ -359,110 +271,59 @@ pub(super) async fn list_again(
     }
 }
 
-// The hold of a worker on a turn, until another worker takes the turn over.
-
-/// Means that the log hasn't been read yet.
-const UNREAD: u64 = u64::MAX;
-
-/// The hold of a worker on a turn.
-pub(super) struct TurnHolder {
-    /// Names this hold in the messages with its records.
-    pub id: String,
-    pub lease: Lease,
-    /// The sequence of the last message of the log that others have published.
-    read_up_to: AtomicU64,
-    /// Why nothing more may be published, once that is so.
-    refusal: watch::Sender<Option<PublishRefusal>>,
+/// Why a turn can't be run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TurnFailure {
+    /// Another worker, or a later moment, may have more luck: the disk is full, or the server doesn't answer.
+    #[error("{0}")]
+    Passing(String),
+    /// Only a newer toolq knows what the stream has of it.
+    #[error("{0}")]
+    NeedsNewer(String),
+    /// No worker can continue what the stream has of it.
+    #[error("{0}")]
+    Permanent(String),
 }
 
-impl TurnHolder {
-    /// Holds a turn that was requested at `asked`.
-    pub(super) fn new(asked: Duration, ack_wait: Duration) -> Self {
-        Self {
-            id: random_task_id(),
-            lease: Lease::new(asked, ack_wait),
-            read_up_to: AtomicU64::new(UNREAD),
-            refusal: watch::Sender::default(),
-        }
-    }
-
-    /// Says up to which message the log of the turn was read.
-    pub(super) fn set_read_up_to(&self, sequence: u64) {
-        self.read_up_to.store(sequence, Ordering::SeqCst);
-    }
-
-    /// Nothing more may be published, for this reason.
-    pub(super) fn refuse(&self, refusal: PublishRefusal) {
-        if refusal == PublishRefusal::Outdated {
-            self.lease.end();
-        }
-        self.refusal.send_replace(Some(refusal));
-    }
-
-    /// Returns a receiver that is notified of a refusal.
-    pub(super) fn watch_refusal(&self) -> watch::Receiver<Option<PublishRefusal>> {
-        self.refusal.subscribe()
-    }
-
-    /// Renews the lease until it is over. Each time, it checks whether another process writes to the log: a confirmation by
-    /// the server isn't enough, since it confirms progress on a turn to every worker that ever had it.
-    pub(super) async fn keep(
-        self: Arc<Self>,
-        queue: TurnQueue,
-        turn: TurnName,
-        message: Arc<Message>,
-    ) {
-        let interval = self.lease.duration() / 3;
-        let mut wait = interval;
-        loop {
-            sleep(wait).await;
-            let asked = lease::now();
-            if self.lease.is_over() {
-                return;
-            }
-            let confirmed = message.double_ack_with(AckKind::Progress).await.is_ok();
-            wait = match self.is_taken_over(&queue, &turn).await {
-                Ok(true) => return self.refuse(PublishRefusal::Outdated),
-                Ok(false) if confirmed => {
-                    self.lease.renew(asked);
-                    interval
-                }
-                _ => RETRY_INTERVAL.min(interval),
-            };
-        }
-    }
-
-    async fn is_taken_over(&self, queue: &TurnQueue, turn: &TurnName) -> Result<bool, String> {
-        let last = queue.last_message(&turn.log_subject(&queue.name)).await?;
-        Ok(last.is_some_and(|last| {
-            let recorded_by = last.headers.get(RECORDED_BY);
-            last.sequence > self.read_up_to.load(Ordering::SeqCst)
-                && recorded_by.is_none_or(|id| id.as_str() != self.id)
-        }))
+/// Files of a turn are on this machine alone.
+impl From<io::Error> for TurnFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Passing(error.to_string())
     }
 }
 
-/// Says why a worker lost its turn.
-pub(super) fn describe_loss(refusal: &PublishRefusal) -> String {
-    match refusal {
-        PublishRefusal::Outdated => "another worker has taken over this turn".to_owned(),
-        refusal => refusal.to_string(),
+impl From<LogError> for TurnFailure {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Io { .. } => Self::Passing(error.to_string()),
+            LogError::NewerFormat { .. } => Self::NeedsNewer(error.to_string()),
+            _ => Self::Permanent(error.to_string()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
-    fn only_names_that_toolq_gives_are_files_of_a_log() {
-        let digest = "0a".repeat(32);
-        for name in [digest.clone(), format!("{digest}.png")] {
-            assert!(is_file_name(&name), "{name}");
-        }
-        for name in ["", "../x", &format!("{digest}.part"), &digest[1..], "a b"] {
-            assert!(!is_file_name(name), "{name}");
-        }
-        assert!(!is_file_name(&format!("{digest}./x")));
+    fn a_full_disk_says_nothing_about_a_turn() {
+        let path = PathBuf::from("turn.jsonl");
+        let full = LogError::Io {
+            path: path.clone(),
+            action: "written",
+            source: io::ErrorKind::StorageFull.into(),
+        };
+        assert!(matches!(full.into(), TurnFailure::Passing(_)));
+        let newer = LogError::NewerFormat {
+            path: path.clone(),
+            major: 9,
+            minor: 0,
+        };
+        assert!(matches!(newer.into(), TurnFailure::NeedsNewer(_)));
+        let damaged = LogError::NotALog(path);
+        assert!(matches!(damaged.into(), TurnFailure::Permanent(_)));
     }
 }

@@ -9,10 +9,8 @@ use async_nats::jetstream::stream::{Config, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
 use bytes::Bytes;
 
-use crate::connection::QueueSession;
 use crate::names::QueueName;
 use crate::queue_error;
-use crate::status::read_status;
 use toolq_core::exit::CommandError;
 
 /// How long to wait for the server to store a message.
@@ -101,7 +99,7 @@ impl TurnQueue {
     ///
     /// # Errors
     /// The server refuses.
-    async fn remove(&self) -> Result<(), CommandError> {
+    pub(super) async fn remove(&self) -> Result<(), CommandError> {
         self.remove_objects().await;
         let removed = self.jetstream.delete_stream(self.name.stream()).await;
         let removed = removed.map(drop);
@@ -176,27 +174,5 @@ fn is_name_taken(kind: CreateStreamErrorKind) -> bool {
             error.error_code() == ErrorCode::STREAM_NAME_EXIST
         }
         _ => false,
-    }
-}
-
-impl QueueSession {
-    /// Removes the queue, with all turns, logs, and answers. Returns how many bytes that were.
-    ///
-    /// # Errors
-    /// There is no such queue, turns have no answer yet and this isn't forced, or the server refuses.
-    pub fn purge(self, is_forced: bool) -> Result<u64, CommandError> {
-        self.run(async |queue, session| {
-            let status = read_status(queue, &session.client).await?;
-            let open = status.waiting + status.running as u64;
-            if open > 0 && !is_forced {
-                let message = format!(
-                    "turns of the queue {} without an answer: {open}",
-                    queue.name
-                );
-                return Err(CommandError::usage(message).with_hint("`--force` removes them, too"));
-            }
-            queue.remove().await?;
-            Ok(status.bytes + status.object_bytes)
-        })
     }
 }

@@ -8,11 +8,13 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::connection::Notices;
+use crate::answers::Answer;
+use crate::connection::{Notices, StopSignal};
+use crate::lease::{TurnHolder, describe_loss};
 use crate::names::TurnName;
-use crate::record_publisher::{PublishRefusal, RecordPublisher, StoredRecords};
-use crate::turn_answering::{Answer, StopSignal, TurnFailure};
-use crate::turn_log::{DoubtCollector, TurnHolder, TurnLogFile, TurnLogSink, describe_loss};
+use crate::publishing::PublishRefusal;
+use crate::record_publisher::{RecordPublisher, StoredRecords};
+use crate::turn_log::{DoubtCollector, TurnFailure, TurnLogFile, TurnLogSink};
 use crate::turn_queue::TurnQueue;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::CallChecker;

@@ -10,18 +10,15 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-use crate::connection::QueueSession;
+use crate::connection::{QueueSession, StopSignal};
+use crate::consumer::Presence;
+use crate::lease::{self, TurnHolder};
 use crate::names::TurnName;
-use crate::presence::Presence;
-use crate::turn_answering::{StopSignal, TurnNotAnswered};
-use crate::turn_log::TurnHolder;
+use crate::queue_error;
 use crate::turn_queue::TurnQueue;
 use crate::turn_session::{CallSettings, TurnSettings};
-use crate::{lease, queue_error};
 use toolq_core::exit::{CommandError, Exit};
 
-/// How long a turn stays with a worker that gives no sign of life.
-pub(crate) const DEFAULT_ACK_WAIT: Duration = Duration::from_secs(30);
 /// Longest time to wait for the next turn with one request.
 const MAX_PULL_WAIT: Duration = Duration::from_secs(5);
 /// Time between attempts while the server doesn't answer.
@@ -313,6 +310,16 @@ impl HandBackPace {
 fn foreign_delay(delivered: i64) -> Duration {
     let exponent = u32::try_from(delivered.clamp(1, 8) - 1).unwrap_or_default();
     (HAND_BACK_DELAY * 2_u32.pow(exponent)).min(MAX_FOREIGN_DELAY)
+}
+
+/// Why a turn has no answer yet.
+pub(super) enum TurnNotAnswered {
+    /// Another worker may take it. With what there is to say.
+    HandedBack(Option<String>),
+    /// Only a worker with other tools, or a newer toolq, can take it. With what there is to say, and how often it was delivered.
+    Foreign { why: Option<String>, delivered: i64 },
+    /// It is or will be another worker's.
+    Lost(String),
 }
 
 #[cfg(test)]

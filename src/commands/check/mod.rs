@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use serde_json::json;
 
-use crate::args::values::CheckFormat;
+use crate::args::CheckFormat;
 use crate::commands::check::machine::{
     NeedsSurvey, find_machine_warnings, render_text, summarize, survey_needs,
 };

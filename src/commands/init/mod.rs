@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use crate::args::shared_flags::DEFAULT_TOOLS_FILE;
-use crate::args::values::{AgentLoopLanguage, StarterKind};
+use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE, StarterKind};
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit, StderrWriter, stdout};

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::values::LogFormat;
+use crate::args::LogFormat;
 use crate::commands::log::LogListArguments;
 use crate::commands::log::log_files::{open_log, read_timeline, session_id};
 use crate::context::CommandContext;
+use crate::log_view::timeline::{LogTimeline, LoggedRun};
 use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
 use crate::output::{CommandError, Exit, stdout};
-use crate::timeline::{LogTimeline, LoggedRun};
 use toolq_log::memory::{RememberedIn, calls_in_doubt};
 use toolq_log::{Access, LogError, session_bytes};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::commands::log::LogFileArguments;
 use crate::context::CommandContext;
 use crate::input::stdin;
+use crate::log_view::timeline::{LogTimeline, TimelineReader};
 use crate::output::CommandError;
-use crate::timeline::{LogTimeline, TimelineReader};
 use toolq_core::text::format_bytes;
 use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReader};
 

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use crate::args::shared_flags::FindingFlags;
-use crate::args::values::LogFormat;
+use crate::args::{FindingFlags, LogFormat};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use toolq_core::text::parse_age;

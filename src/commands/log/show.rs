@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::args::values::LogFormat;
+use crate::args::LogFormat;
 use crate::commands::log::LogShowArguments;
 use crate::commands::log::log_files::{
     MAX_INLINE_BODY_BYTES, load_content, open_log, select_logs, unreadable_log, warn_torn,

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::args::shared_flags::{FindingFlags, InputArguments};
-use crate::args::values::{LogFormat, answer_form_parser, parse_ack_wait, parse_jobs};
+use crate::args::{
+    FindingFlags, InputArguments, LogFormat, answer_form_parser, parse_ack_wait, parse_jobs,
+};
 #[cfg(not(feature = "nats"))]
 use crate::context::CommandContext;
 #[cfg(not(feature = "nats"))]

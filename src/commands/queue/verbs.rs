@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::args::shared_flags::InputArguments;
-use crate::args::values::LogFormat;
+use crate::args::{InputArguments, LogFormat};
 use crate::commands::log::resolve::load_mask;
 use crate::commands::queue::{
     CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueNameArguments,

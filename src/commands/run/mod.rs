@@ -1,62 +1,25 @@
 //! `toolq run`: answers tool calls. Inputs other than streams are read to their end, and the first call is awaited, before
 //! a session begins.
 
+pub(crate) mod arguments;
 mod control;
 mod input_answerer;
-mod streaming;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use clap::{Args, ValueHint};
-
 use crate::approval::user_name;
-use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, InputArguments, LogFlags, WatchFlags};
-use crate::args::values::answer_form_parser;
+use crate::commands::run::arguments::{RunArguments, session_settings};
 use crate::commands::run::input_answerer::{InputAnswerer, MessageFile};
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
-use crate::output::{AnswerPrinter, CommandError, Exit, stdout};
+use crate::output::{CommandError, Exit, stdout};
 use crate::plan_file::{PlanFile, PlannedCalls};
 use crate::session::{CallSource, RunSession};
-use crate::settings::{LogSettings, LogTarget, SessionSettings};
-use crate::terminal::ProgressScreen;
+use crate::settings::LogTarget;
 use toolq_core::check::CallChecker;
-use toolq_core::os::Environment;
 use toolq_core::transcript::{InputSource, Recording};
-use toolq_core::types::{AnswerForm, CheckedCall, InputLayout, ToolsConfig};
-
-#[derive(Debug, Args)]
-pub struct RunArguments {
-    #[command(flatten)]
-    pub input: InputArguments,
-    /// Answer each JSON line as it arrives, with one line; for use as a coprocess
-    #[arg(long)]
-    pub follow: bool,
-    /// With `--follow`: each line is a message of the control protocol, which has turns, approvals, and cancellation
-    #[arg(long, requires = "follow", conflicts_with = "files")]
-    pub control: bool,
-    /// Output format [default: mirrors the input]
-    #[arg(long, value_name = "FORM", value_parser = answer_form_parser())]
-    pub to: Option<AnswerForm>,
-    /// Write the assistant message that a stream amounts to to this file, to send back with the results
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "follow")]
-    pub message: Option<PathBuf>,
-    /// Apply a plan: approve the calls in it, and run nothing if they aren't exactly those of the input
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["no_log", "new", "follow"])]
-    pub plan: Option<PathBuf>,
-    #[command(flatten)]
-    pub approval: ApprovalFlags,
-    #[command(flatten)]
-    pub log: LogFlags,
-    #[command(flatten)]
-    pub watch: WatchFlags,
-    /// Exit 1 if any result is an error
-    #[arg(long)]
-    fail_on_error: bool,
-    #[command(flatten)]
-    pub budgets: BudgetFlags,
-}
+use toolq_core::types::{CheckedCall, ToolsConfig};
 
 /// Answers all calls of all inputs.
 ///
@@ -84,7 +47,7 @@ pub fn run(
         .transpose()?;
     let recordings = files::recordings(&inputs);
     files::print_notes(recordings, arguments.input.all, &context.stderr);
-    if !streaming::wait_for_call(&mut inputs, arguments, &context.stderr)? {
+    if !input_answerer::wait_for_call(&mut inputs, arguments, &context.stderr)? {
         return finish_without_calls(inputs, arguments, message_file, context);
     }
     let mut settings = session_settings(arguments, &context.environment);
@@ -133,38 +96,6 @@ fn finish(
         _ => CommandError { exit, ..failure },
     })?;
     Ok(exit)
-}
-
-/// Returns the settings of the session of a run.
-pub(crate) fn session_settings(
-    arguments: &RunArguments,
-    environment: &Environment,
-) -> SessionSettings {
-    let files = arguments.input.files.iter().chain(&arguments.plan);
-    let log = LogSettings::new(&arguments.log, environment);
-    SessionSettings {
-        jobs: arguments.input.jobs,
-        approval: (&arguments.approval).into(),
-        inputs: files.cloned().collect(),
-        prints_results: true,
-        ..SessionSettings::new(log, &arguments.watch, &arguments.budgets, environment)
-    }
-}
-
-impl RunArguments {
-    /// Returns a printer for an input of `layout` with `turns` turns.
-    fn new_printer(
-        &self,
-        layout: InputLayout,
-        turns: usize,
-        screen: Option<ProgressScreen>,
-    ) -> AnswerPrinter {
-        let printer = AnswerPrinter::new(self.to, layout, turns, screen);
-        if self.follow {
-            return printer.with_compact_output();
-        }
-        printer
-    }
 }
 
 // Applies a plan: reads it, and compares it with what would run.

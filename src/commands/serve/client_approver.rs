@@ -13,9 +13,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::commands::serve::new_random_id;
 use crate::commands::serve::open_calls::{ClientCall, OpenCalls};
-use crate::commands::serve::served_client::ClientIdentity;
+use crate::commands::serve::served_client::{ClientIdentity, new_random_id};
 use redact::Mask;
 use toolq_core::plan::{render_invocation, render_sandbox};
 use toolq_core::text::{escape, truncate};

@@ -8,7 +8,6 @@ mod answer_content;
 mod client_approver;
 mod http;
 mod open_calls;
-mod selection;
 mod served_client;
 mod stdio;
 
@@ -21,25 +20,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use globset::Glob;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::args::shared_flags::{BudgetFlags, LOG_FILE_HELP, WatchFlags};
-use crate::args::values::{parse_http_address, parse_jobs};
+use crate::args::{
+    ApprovalSettings, BudgetFlags, LOG_FILE_HELP, WatchFlags, parse_http_address, parse_jobs,
+};
 use crate::commands::serve::answer_content::ProgressSink;
 use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
+use crate::commands::serve::served_client::ClientTransport;
 use crate::commands::serve::stdio::PipeTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::{ClientOutput, CommandError, Exit, stdout};
 use crate::session::{CallSource, RunSession};
-use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
+use crate::settings::{LogTarget, SessionSettings};
+use toolq_core::answer;
 use toolq_core::check::CallChecker;
-use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause, Tool};
-use toolq_engine::RunControl;
-use toolq_mcp::server::ServerSession;
+use toolq_core::types::{
+    CallAnswer, CallRef, DescribeResult, Effect, Event, EventSink, HaltCause, Tool, ToolsConfig,
+};
+use toolq_mcp::server::{ServerSession, ToolCatalog};
+use toolq_mcp::{Implementation, Tool as ListedTool};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -103,7 +109,7 @@ pub fn serve_tools(
     let tools = Arc::new(context.load_tools_to_run(token)?);
     if tools.unlocked.is_empty() {
         // Any error in the selection is reported before anything runs.
-        selection::select_tools(&tools, arguments, context)?;
+        select_tools(&tools, arguments, context)?;
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
@@ -128,7 +134,9 @@ fn open_channel(
     arguments: &ServeArguments,
     context: &CommandContext,
 ) -> Result<ClientChannel, CommandError> {
-    if let Some(listener) = HttpListener::open(arguments, context)? {
+    if let Some(address) = arguments.http {
+        let (token, origins) = (arguments.token_env.as_deref(), &arguments.origin);
+        let listener = HttpListener::open(address, token, origins, &context.environment)?;
         return Ok(ClientChannel::Http(listener));
     }
     let input = stdin::take()?;
@@ -148,7 +156,7 @@ async fn serve(
     approver: &ClientApprover,
 ) -> Result<(), CommandError> {
     let served = complete_definitions(session, arguments).await?;
-    let catalog = Arc::new(selection::build_catalog(&served)?);
+    let catalog = Arc::new(build_catalog(&served)?);
     let mask = Arc::clone(&session.setup.mask);
     match channel {
         ClientChannel::Pipe(input) => {
@@ -231,50 +239,98 @@ async fn with_heartbeats(running: impl Future<Output = ()>, calls: &OpenCalls) {
 /// list needs their schemas. Returns the tools that are served.
 ///
 /// # Errors
-/// As [`selection::select_tools`].
+/// As [`select_tools`].
 async fn complete_definitions(
     session: &mut RunSession<'_>,
     arguments: &ServeArguments,
 ) -> Result<Vec<Arc<Tool>>, CommandError> {
     let (tools, context) = (Arc::clone(&session.setup.tools), session.context);
     session.list_unlocked_servers().await;
-    let served = selection::select_tools(&tools, arguments, context)?;
+    let served = select_tools(&tools, arguments, context)?;
     session.describe_all(&served).await;
     Ok(served)
 }
 
-// Ids that can't be guessed.
+// Which tools are served, and how the list describes them.
 
-/// The random bytes of an id.
-const ID_BYTES: usize = 16;
+/// The longest name that all clients accept.
+const MAX_NAME_BYTES: usize = 64;
 
-/// Returns an id that can't be guessed, or `None` if the system has no random numbers.
-fn new_random_id() -> Option<String> {
-    let mut bytes = [0; ID_BYTES];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
+/// Selects the tools that are served, in the order of the file, and then those that servers have announced. Those without a
+/// backing aren't, since their calls would only fail.
+///
+/// # Errors
+/// A glob is invalid, no tool is left, or clients would refuse the name of a tool.
+pub(crate) fn select_tools(
+    tools: &ToolsConfig,
+    arguments: &ServeArguments,
+    context: &CommandContext,
+) -> Result<Vec<Arc<Tool>>, CommandError> {
+    let globs = arguments.only.iter().map(|glob| {
+        let compiled = Glob::new(glob).map(|glob| glob.compile_matcher());
+        compiled.map_err(|error| CommandError::usage(format!("--only {glob}: {error}")))
+    });
+    let globs = globs.collect::<Result<Vec<_>, _>>()?;
+    let is_selected = |tool: &Arc<Tool>| {
+        let is_named = globs.is_empty() || globs.iter().any(|glob| glob.is_match(&tool.name));
+        let is_known = !tool.awaits_list;
+        is_known && is_named && (!arguments.read_only || tool.effect == Effect::Read)
+    };
+    let (served, without_backing): (Vec<_>, Vec<_>) = tools
+        .known_tools()
+        .into_iter()
+        .filter(is_selected)
+        .partition(|tool| tool.backing.is_some());
+    for tool in without_backing {
+        let note = format!("{} isn't served: nothing runs it", tool.name);
+        context.stderr.print_note(&note);
+    }
+    if served.is_empty() {
+        return Err(CommandError::usage("no tool is left to serve")
+            .with_hint("`toolq tools --format table` lists the tools and their effects"));
+    }
+    let mut names = served.iter().map(|tool| &tool.name);
+    if let Some(name) = names.find(|name| !is_accepted_name(name)) {
+        let message = format!("clients refuse the whole list because of the name {name}");
+        return Err(CommandError::usage(message).with_hint(
+            "rename the tool (up to 64 letters, digits, `_` and `-`), or leave it out with `--only`",
+        ));
+    }
+    Ok(served)
 }
 
-// What clients are connected by.
+fn is_accepted_name(name: &str) -> bool {
+    let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    name.len() <= MAX_NAME_BYTES && name.bytes().all(is_accepted)
+}
 
-/// Brings the messages of clients in, and the answers out.
-trait ClientTransport {
-    /// Handles messages until no more can come, or the run is stopped.
-    ///
-    /// # Errors
-    /// Messages can't be read.
-    fn receive(
-        &mut self,
-        calls: &Arc<OpenCalls>,
-        control: &RunControl,
-    ) -> impl Future<Output = Result<(), CommandError>>;
+/// Builds the list of tools. Those that failed to describe themselves are left out.
+///
+/// # Errors
+/// A declaration isn't one of MCP.
+pub(crate) fn build_catalog(served: &[Arc<Tool>]) -> Result<ToolCatalog, CommandError> {
+    let is_usable =
+        |tool: &&Arc<Tool>| !matches!(tool.describe_result(), Some(DescribeResult::Err(_)));
+    let listed = served.iter().filter(is_usable).map(|tool| list_tool(tool));
+    let listed = listed.collect::<Result<Vec<ListedTool>, _>>();
+    let listed = listed.map_err(|error| {
+        CommandError::usage(format!("a tool can't be described to clients: {error}"))
+    })?;
+    let server = Implementation {
+        name: "toolq".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    Ok(ToolCatalog::new(server, None, listed))
+}
 
-    /// Says on stderr what was odd, once no more messages come.
-    fn report_end(&self);
-
-    /// Waits until clients have read their last answers, but not for long.
-    ///
-    /// # Errors
-    /// A client doesn't read them.
-    fn finish(self) -> impl Future<Output = Result<(), CommandError>>;
+fn list_tool(tool: &Tool) -> serde_json::Result<ListedTool> {
+    let mut declaration = answer::mcp_declaration(tool);
+    // MCP requires it, and every input is an object anyway.
+    match &mut declaration["inputSchema"] {
+        Value::Object(schema) => {
+            schema.entry("type").or_insert_with(|| "object".into());
+        }
+        schema => *schema = json!({"type": "object"}),
+    }
+    serde_json::from_str(&declaration.to_string())
 }

@@ -1,4 +1,4 @@
-//! A client, whatever it is connected by: its side of the protocol, and what its messages lead to.
+//! A client, whatever it is connected by: its side of the protocol, what its messages lead to, and what brings them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+
+use crate::commands::serve::open_calls::OpenCalls;
+use crate::output::CommandError;
+use toolq_core::tools_file::OUTPUT_READER;
+use toolq_engine::{ConversationOutputs, RunControl};
 use toolq_mcp::server::{
     Elicitation, ElicitationReply, QuestionId, ServedCallId, ServerEvent, ServerSession,
 };
 use toolq_mcp::{CallToolResult, ProtocolVersion};
-
-use crate::commands::serve::open_calls::OpenCalls;
-use toolq_core::tools_file::OUTPUT_READER;
-use toolq_engine::ConversationOutputs;
 
 /// How many calls may be open at once on stdin and stdout, where there is only one client.
 const MAX_OPEN_CALLS_OF_PIPE: usize = 256;
@@ -188,4 +189,36 @@ impl ServedClient {
     pub(crate) fn takes_questions(&self) -> bool {
         self.protocol.lock().takes_questions()
     }
+}
+
+/// The random bytes of an id.
+const ID_BYTES: usize = 16;
+
+/// Returns an id that can't be guessed, or `None` if the system has no random numbers.
+pub(crate) fn new_random_id() -> Option<String> {
+    let mut bytes = [0; ID_BYTES];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+/// Brings the messages of clients in, and the answers out.
+pub(crate) trait ClientTransport {
+    /// Handles messages until no more can come, or the run is stopped.
+    ///
+    /// # Errors
+    /// Messages can't be read.
+    fn receive(
+        &mut self,
+        calls: &Arc<OpenCalls>,
+        control: &RunControl,
+    ) -> impl Future<Output = Result<(), CommandError>>;
+
+    /// Says on stderr what was odd, once no more messages come.
+    fn report_end(&self);
+
+    /// Waits until clients have read their last answers, but not for long.
+    ///
+    /// # Errors
+    /// A client doesn't read them.
+    fn finish(self) -> impl Future<Output = Result<(), CommandError>>;
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::commands::serve::ClientTransport;
 use crate::commands::serve::open_calls::OpenCalls;
-use crate::commands::serve::served_client::{ClientIdentity, ReplyChannel, ServedClient};
+use crate::commands::serve::served_client::{
+    ClientIdentity, ClientTransport, ReplyChannel, ServedClient,
+};
 use crate::input::ChunkReader;
 use crate::output::{ClientOutput, CommandError, Exit, StderrWriter};
 use toolq_engine::RunControl;

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::values::ServersFormat;
+use crate::args::ServersFormat;
 use crate::commands::servers::report::{
     ChangeKind, find_changes, render_changes, server_state, tool_hint, tool_names, tool_state,
 };

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
 use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
 use crate::pages::time_axis::{
     RowLook, TimeAxis, axis_row, bar_patterns, details_panel, text_limit_after,
 };
+use crate::pages::{CHUNK_ROWS, Page, filter_form, visible_text};
 use redact::Mask;
 use toolq_core::json::expect_json;
 use toolq_core::plan::{ABANDONED_HEADING, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use crate::pages::frame::visible_text;
 use crate::pages::time_axis::{CallDetails, RowLook, cut_text};
+use crate::pages::visible_text;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::plan::{

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use maud::{Markup, html};
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
-use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
 use crate::pages::time_axis::RowLook;
+use crate::pages::{CHUNK_ROWS, Page, filter_form, visible_text};
 
 /// A replayed call on the page.
 pub(crate) struct ReplayRow {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::pages::frame::visible_text;
+use crate::log_view::timeline::{LogTimeline, TimelineCall};
+use crate::pages::visible_text;
 use crate::terminal::calls_label;
-use crate::timeline::{LogTimeline, TimelineCall};
 use toolq_core::types::OutcomeKind;
 
 /// The deepest indentation of an agent's calls.

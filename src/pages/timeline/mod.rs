@@ -8,14 +8,14 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use crate::log_view::exit_label;
-use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
+use crate::log_view::timeline::{LogTimeline, LoggedRun, TimelineCall};
 use crate::pages::time_axis::{
     CallDetails, TimeAxis, axis_row, bar_patterns, cut_text, details_panel, input_beginning,
     text_limit,
 };
 use crate::pages::timeline::groups::{CallGroup, RowPlacement, group_calls};
+use crate::pages::{CHUNK_ROWS, Page, filter_form, visible_text};
 use crate::terminal::{OutcomeTally, calls_label};
-use crate::timeline::{LogTimeline, LoggedRun, TimelineCall};
 use toolq_core::json::expect_json;
 use toolq_core::text::{format_duration, format_time};
 use toolq_core::types::{Effect, OutcomeKind, PriceTable};

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::pages::{ReplayRow, ReplayState, input_beginning, replay_page, side_rows};
 use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, ReplayCase, ReplayTotals};
 use crate::replay::reports::diff::value_lines;
-use crate::replay::reports::{ReplayReport, labels};
+use crate::replay::reports::{self, ReplayReport};
 
 /// Maximum number of calls that have a row.
 const MAX_ROWS: usize = 20_000;
@@ -39,7 +39,7 @@ impl HtmlReport {
         difference: &CaseDifference,
         tool_name: &str,
     ) -> (String, Vec<crate::pages::SideRow>) {
-        let label = labels::difference_label(difference);
+        let label = reports::difference_label(difference);
         // A value that isn't known may be missing from the input, as the label then says.
         let has_no_values =
             difference.kind == DifferenceKind::Schema && difference.actual.is_none();
@@ -85,7 +85,7 @@ impl ReplayReport for HtmlReport {
                 } else {
                     ReplayState::Stale
                 };
-                (state, &differences[..], Some(labels::stale_label(after)))
+                (state, &differences[..], Some(reports::stale_label(after)))
             }
         };
         if self.rows.len() >= MAX_ROWS {
@@ -117,7 +117,7 @@ impl ReplayReport for HtmlReport {
 
     fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
         put_differences_first(&mut self.rows);
-        let totals = labels::totals_label(totals);
+        let totals = reports::totals_label(totals);
         let page = replay_page(&self.rows, &totals, &self.unreadable, self.omitted);
         self.out.write_all(page.as_bytes())?;
         self.out.flush()

@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
-use crate::replay::reports::ReplayReport;
-use crate::replay::reports::labels::TextSpool;
+use crate::replay::reports::{ReplayReport, TextSpool};
 
 /// The report for programs: totals, then a row per difference.
 pub struct JsonReport {

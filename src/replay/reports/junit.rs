@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::replay::case::{CaseDifference, CaseResult, IncompleteCause, ReplayCase, ReplayTotals};
-use crate::replay::reports::labels::{self, TextSpool};
-use crate::replay::reports::{ReplayReport, diff};
+use crate::replay::reports::{self, ReplayReport, TextSpool, diff};
 use toolq_core::text::escape;
 
 /// The report for CI servers.
@@ -100,7 +99,7 @@ impl ReplayReport for JunitReport {
                 after,
                 is_failure: false,
                 ..
-            } => skipped_element(&labels::stale_label(after)),
+            } => skipped_element(&reports::stale_label(after)),
             CaseResult::Differs(differences) | CaseResult::Stale { differences, .. } => {
                 failure_element(differences)
             }
@@ -198,10 +197,10 @@ fn failure_element(differences: &[CaseDifference]) -> String {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    let message = labels::difference_label(first) + &more;
+    let message = reports::difference_label(first) + &more;
     let full_text = |difference: &CaseDifference| {
         let lines = diff::join_lines(&diff::diff_lines(difference));
-        format!("{}\n{lines}", labels::difference_label(difference))
+        format!("{}\n{lines}", reports::difference_label(difference))
     };
     let all: Vec<String> = differences.iter().map(full_text).collect();
     format!(

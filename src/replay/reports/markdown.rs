@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
-use crate::replay::reports::{ReplayReport, diff, labels};
+use crate::replay::reports::{self, ReplayReport, diff};
 use toolq_core::text::escape;
 
 /// Maximum number of differences listed.
@@ -45,7 +45,7 @@ impl MarkdownReport {
             escape_cell(case.file),
             call.turn,
             escape_cell(&call.tool_name),
-            escape_cell(&labels::difference_label(difference))
+            escape_cell(&reports::difference_label(difference))
         ));
         let lines = diff::diff_lines(difference);
         if lines.is_empty() || self.diffs.len() == MAX_DIFFS {
@@ -92,7 +92,7 @@ impl ReplayReport for MarkdownReport {
         };
         let mut page = format!(
             "### toolq replay: {title}\n\n{}.\n",
-            labels::totals_label(totals)
+            reports::totals_label(totals)
         );
         if !self.unreadable.is_empty() {
             let _ = write!(page, "\n{}\n", self.unreadable.join("\n"));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
-use crate::replay::reports::{ReplayReport, diff, labels};
+use crate::replay::reports::{self, ReplayReport, diff};
 use toolq_core::text::{escape, paint, truncate_to_columns, wrap_words};
 use toolq_core::types::CallRef;
 
@@ -55,7 +55,7 @@ impl TerminalReport {
         let place = self.place_label(case);
         let mut text = self.wrap(&format!(
             "{place}: {}",
-            labels::difference_label(difference)
+            reports::difference_label(difference)
         ));
         for line in diff::diff_lines(difference) {
             let style = match line.sign {
@@ -98,7 +98,7 @@ impl TerminalReport {
         }
         self.shown_count += 1;
         let place = self.place_label(case);
-        let label = paint(&escape(&labels::stale_label(after)), "2", self.color);
+        let label = paint(&escape(&reports::stale_label(after)), "2", self.color);
         let _ = self
             .out
             .write_all(self.wrap(&format!("{place}: {label}")).as_bytes());

@@ -14,6 +14,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
+use crate::terminal::call_caption::truncate_closed;
 
 use redact::Mask;
 use toolq_core::os::Clock;

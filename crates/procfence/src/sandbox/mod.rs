@@ -9,18 +9,14 @@ mod reaper_sandboxes;
 #[cfg(target_os = "linux")]
 mod ruleset;
 
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::PathBuf;
 
-use landlock::{RulesetCreated, RulesetStatus};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
 pub(crate) use reaper_sandboxes::ReaperSandboxes;
-pub use ruleset::missing_protections;
+#[cfg(target_os = "linux")]
+pub(crate) use ruleset::PreparedSandbox;
 
 /// What a program, and all that it starts, can reach. It gets a private temporary directory, which `TMPDIR` names, and
 /// can't signal or inspect processes outside.
@@ -62,6 +58,7 @@ pub enum PathAccess {
 }
 
 /// What a reaper gives up for good to start programs with this sandbox, and all with the same.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SandboxShape {
     pub(crate) sockets: SandboxSockets,
@@ -70,6 +67,7 @@ pub(crate) struct SandboxShape {
 }
 
 /// The sockets that programs may open.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SandboxSockets {
     None,
@@ -77,6 +75,7 @@ pub(crate) enum SandboxSockets {
     TcpClients,
 }
 
+#[cfg(target_os = "linux")]
 impl ProgramSandbox {
     pub(crate) fn shape(&self) -> SandboxShape {
         let changes_files = |path: &SandboxPath| path.access == PathAccess::Write;
@@ -120,115 +119,76 @@ mod raw_path {
     }
 }
 
-// A sandbox that is ready for one program.
+// What the running kernel can't confine. This file contains unsafe code.
 
-/// A sandbox that is ready to be entered, by a child of a reaper that has given up what its shape says.
-#[derive(Debug)]
-pub(crate) struct PreparedSandbox {
-    ruleset: RulesetCreated,
-    created_files: Vec<CreatedFile>,
-    pub(crate) allows_gaps: bool,
-}
+#[cfg(target_os = "linux")]
+const CREATE_RULESET_VERSION: u32 = 1;
 
-impl PreparedSandbox {
-    /// Confines this process, and all that it starts.
-    ///
-    /// # Errors
-    /// The system doesn't allow it. The process must exit.
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        let restricted = self.ruleset.try_clone()?.restrict_self();
-        let status = restricted.map_err(io::Error::other)?;
-        if !self.allows_gaps && status.ruleset != RulesetStatus::FullyEnforced {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        Ok(())
+/// Returns what a sandbox with this access can't keep a program from on this system, each as the end of "this system can't
+/// confine".
+pub fn missing_protections(network: &NetworkAccess) -> Vec<&'static str> {
+    #[cfg(target_os = "linux")]
+    {
+        missing_in(landlock_version(), network)
     }
-
-    /// Removes the files that were created for a program that failed without having written to them.
-    pub(crate) fn remove_unwritten_files(&mut self) {
-        for file in self.created_files.drain(..) {
-            file.remove_if_empty();
-        }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = network;
+        vec!["programs (that needs Linux)"]
     }
 }
 
-// Opens the paths of a sandbox. Only what is open can be allowed, and nothing can replace it afterwards.
-
-/// A file or directory that was opened without reading it.
-struct OpenedPath {
-    descriptor: OwnedFd,
-    is_directory: bool,
+/// Returns the version of Landlock, or 0 if the kernel doesn't support it. The `landlock` crate doesn't expose it.
+#[cfg(target_os = "linux")]
+fn landlock_version() -> libc::c_long {
+    // SAFETY: with this flag, the kernel reads nothing.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    version.max(0)
 }
 
-impl OpenedPath {
-    /// Opens what `path` leads to. Returns `None` if that doesn't exist, or can't be reached.
-    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(descriptor) => Self::new(descriptor).map(Some),
-            Err(
-                Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP | Errno::NAMETOOLONG
-                // It contains a NUL.
-                | Errno::INVAL,
-            ) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+/// As [`missing_protections`], for this version of Landlock.
+#[cfg(target_os = "linux")]
+fn missing_in(version: libc::c_long, network: &NetworkAccess) -> Vec<&'static str> {
+    if version == 0 {
+        return vec![
+            "files (its kernel lacks Landlock, which needs Linux 6.2, or has it switched off)",
+        ];
     }
-
-    fn new(descriptor: OwnedFd) -> io::Result<Self> {
-        let mode = fstat(&descriptor)?.st_mode;
-        Ok(Self {
-            descriptor,
-            is_directory: FileType::from_raw_mode(mode) == FileType::Directory,
-        })
-    }
-
-    /// Returns whether this is in `bounds` now, wherever the path to it led.
-    fn is_inside(&self, bounds: &Path) -> bool {
-        let place = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
-        match (fs::read_link(place), bounds.canonicalize()) {
-            (Ok(place), Ok(bounds)) => place.starts_with(bounds),
-            _ => false,
-        }
-    }
+    let limits_ports = matches!(network, NetworkAccess::TcpPorts(_));
+    let gaps = [
+        (3, true, "the truncation of files (that needs Linux 6.2)"),
+        (4, limits_ports, "TCP ports (that needs Linux 6.7)"),
+        (5, true, "requests to device files (that needs Linux 6.10)"),
+        (
+            6,
+            true,
+            "signals and abstract Unix sockets (that needs Linux 6.12)",
+        ),
+    ];
+    let missing = gaps
+        .into_iter()
+        .filter(|(since, matters, _)| version < *since && *matters);
+    missing.map(|(_, _, what)| what).collect()
 }
 
-/// An empty file that was created so that a program may write it.
-#[derive(Debug)]
-struct CreatedFile {
-    parent: OwnedFd,
-    name: PathBuf,
-    identity: (u64, u64),
-}
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
 
-impl CreatedFile {
-    /// Creates the file, unless there is something of that name, or no directory for it. If `bounds` are given, the
-    /// directory must be in them.
-    pub(crate) fn create(path: &Path, bounds: Option<&Path>) -> Option<(Self, OpenedPath)> {
-        let parent = OpenedPath::open(path.parent()?).ok()??;
-        if bounds.is_some_and(|bounds| !parent.is_inside(bounds)) {
-            return None;
-        }
-        let name = PathBuf::from(path.file_name()?);
-        let flags =
-            OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
-        let descriptor = openat(&parent.descriptor, &name, flags, mode).ok()?;
-        let found = fstat(&descriptor).ok()?;
-        let created = Self {
-            parent: parent.descriptor,
-            name,
-            identity: (found.st_dev, found.st_ino),
+    #[test]
+    fn each_kernel_lacks_what_it_came_before() {
+        let counts = |network: NetworkAccess| {
+            [0, 1, 2, 3, 4, 5, 6, 7, 20].map(|version| missing_in(version, &network).len())
         };
-        Some((created, OpenedPath::new(descriptor).ok()?))
-    }
-
-    /// Removes the file if it is still empty.
-    fn remove_if_empty(&self) {
-        let found = statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        if found
-            .is_ok_and(|found| (found.st_dev, found.st_ino) == self.identity && found.st_size == 0)
-        {
-            let _ = unlinkat(&self.parent, &self.name, AtFlags::empty());
-        }
+        assert_eq!(counts(NetworkAccess::None), [1, 3, 3, 2, 2, 1, 0, 0, 0]);
+        let ports = NetworkAccess::TcpPorts(vec![443]);
+        assert_eq!(counts(ports), [1, 4, 4, 3, 2, 1, 0, 0, 0]);
     }
 }

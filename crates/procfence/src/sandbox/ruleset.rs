@@ -1,17 +1,18 @@
-//! Builds the Landlock ruleset of a sandbox.
+//! Builds the Landlock ruleset of a sandbox, and has what is ready to be entered.
 
-use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
     PathBeneath, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
-    Scope,
+    RulesetStatus, Scope,
 };
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
 
-use crate::sandbox::{
-    CreatedFile, NetworkAccess, OpenedPath, PathAccess, PreparedSandbox, ProgramSandbox,
-    SandboxPath,
-};
+use crate::sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
 
 /// The newest version of Landlock whose restrictions are used. Later ones would change what programs can do.
 const VERSION: ABI = ABI::V6;
@@ -117,76 +118,113 @@ fn rights(access: PathAccess, is_directory: bool) -> BitFlags<AccessFs> {
     }
 }
 
-// What the running kernel can't confine. This file contains unsafe code.
+/// A sandbox that is ready to be entered, by a child of a reaper that has given up what its shape says.
+#[derive(Debug)]
+pub(crate) struct PreparedSandbox {
+    ruleset: RulesetCreated,
+    created_files: Vec<CreatedFile>,
+    pub(crate) allows_gaps: bool,
+}
 
-#[cfg(target_os = "linux")]
-const CREATE_RULESET_VERSION: u32 = 1;
-
-/// Returns what a sandbox with this access can't keep a program from on this system, each as the end of "this system can't
-/// confine".
-pub fn missing_protections(network: &NetworkAccess) -> Vec<&'static str> {
-    #[cfg(target_os = "linux")]
-    {
-        missing_in(landlock_version(), network)
+impl PreparedSandbox {
+    /// Confines this process, and all that it starts.
+    ///
+    /// # Errors
+    /// The system doesn't allow it. The process must exit.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        let restricted = self.ruleset.try_clone()?.restrict_self();
+        let status = restricted.map_err(io::Error::other)?;
+        if !self.allows_gaps && status.ruleset != RulesetStatus::FullyEnforced {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(())
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = network;
-        vec!["programs (that needs Linux)"]
+
+    /// Removes the files that were created for a program that failed without having written to them.
+    pub(crate) fn remove_unwritten_files(&mut self) {
+        for file in self.created_files.drain(..) {
+            file.remove_if_empty();
+        }
     }
 }
 
-/// Returns the version of Landlock, or 0 if the kernel doesn't support it. The `landlock` crate doesn't expose it.
-#[cfg(target_os = "linux")]
-fn landlock_version() -> libc::c_long {
-    // SAFETY: with this flag, the kernel reads nothing.
-    let version = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<libc::c_void>(),
-            0_usize,
-            CREATE_RULESET_VERSION,
-        )
-    };
-    version.max(0)
+// Opens the paths of a sandbox. Only what is open can be allowed, and nothing can replace it afterwards.
+
+/// A file or directory that was opened without reading it.
+struct OpenedPath {
+    descriptor: OwnedFd,
+    is_directory: bool,
 }
 
-/// As [`missing_protections`], for this version of Landlock.
-#[cfg(target_os = "linux")]
-fn missing_in(version: libc::c_long, network: &NetworkAccess) -> Vec<&'static str> {
-    if version == 0 {
-        return vec![
-            "files (its kernel lacks Landlock, which needs Linux 6.2, or has it switched off)",
-        ];
+impl OpenedPath {
+    /// Opens what `path` leads to. Returns `None` if that doesn't exist, or can't be reached.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+        match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(descriptor) => Self::new(descriptor).map(Some),
+            Err(
+                Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP | Errno::NAMETOOLONG
+                // It contains a NUL.
+                | Errno::INVAL,
+            ) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
-    let limits_ports = matches!(network, NetworkAccess::TcpPorts(_));
-    let gaps = [
-        (3, true, "the truncation of files (that needs Linux 6.2)"),
-        (4, limits_ports, "TCP ports (that needs Linux 6.7)"),
-        (5, true, "requests to device files (that needs Linux 6.10)"),
-        (
-            6,
-            true,
-            "signals and abstract Unix sockets (that needs Linux 6.12)",
-        ),
-    ];
-    let missing = gaps
-        .into_iter()
-        .filter(|(since, matters, _)| version < *since && *matters);
-    missing.map(|(_, _, what)| what).collect()
+
+    fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let mode = fstat(&descriptor)?.st_mode;
+        Ok(Self {
+            descriptor,
+            is_directory: FileType::from_raw_mode(mode) == FileType::Directory,
+        })
+    }
+
+    /// Returns whether this is in `bounds` now, wherever the path to it led.
+    fn is_inside(&self, bounds: &Path) -> bool {
+        let place = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
+        match (fs::read_link(place), bounds.canonicalize()) {
+            (Ok(place), Ok(bounds)) => place.starts_with(bounds),
+            _ => false,
+        }
+    }
 }
 
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
+/// An empty file that was created so that a program may write it.
+#[derive(Debug)]
+struct CreatedFile {
+    parent: OwnedFd,
+    name: PathBuf,
+    identity: (u64, u64),
+}
 
-    #[test]
-    fn each_kernel_lacks_what_it_came_before() {
-        let counts = |network: NetworkAccess| {
-            [0, 1, 2, 3, 4, 5, 6, 7, 20].map(|version| missing_in(version, &network).len())
+impl CreatedFile {
+    /// Creates the file, unless there is something of that name, or no directory for it. If `bounds` are given, the
+    /// directory must be in them.
+    pub(crate) fn create(path: &Path, bounds: Option<&Path>) -> Option<(Self, OpenedPath)> {
+        let parent = OpenedPath::open(path.parent()?).ok()??;
+        if bounds.is_some_and(|bounds| !parent.is_inside(bounds)) {
+            return None;
+        }
+        let name = PathBuf::from(path.file_name()?);
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        let descriptor = openat(&parent.descriptor, &name, flags, mode).ok()?;
+        let found = fstat(&descriptor).ok()?;
+        let created = Self {
+            parent: parent.descriptor,
+            name,
+            identity: (found.st_dev, found.st_ino),
         };
-        assert_eq!(counts(NetworkAccess::None), [1, 3, 3, 2, 2, 1, 0, 0, 0]);
-        let ports = NetworkAccess::TcpPorts(vec![443]);
-        assert_eq!(counts(ports), [1, 4, 4, 3, 2, 1, 0, 0, 0]);
+        Some((created, OpenedPath::new(descriptor).ok()?))
+    }
+
+    /// Removes the file if it is still empty.
+    fn remove_if_empty(&self) {
+        let found = statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        if found
+            .is_ok_and(|found| (found.st_dev, found.st_ino) == self.identity && found.st_size == 0)
+        {
+            let _ = unlinkat(&self.parent, &self.name, AtFlags::empty());
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! Tests of both ways to start a program: with `posix_spawn`, and for older C libraries with a fork.
 
+use std::ffi::CString;
 use std::fs::{File, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitOptions, waitpid};
 
 use super::*;
+use crate::program::ResourceLimits;
 
 type Spawn = fn(&SpawnRequest, &ChildDescriptors<'_>) -> Result<Pid, c_int>;
 

@@ -1,7 +1,8 @@
 //! Renders outcomes as results in a dialect, with the texts that models read; and tools as declarations.
 
 mod declare;
-mod render;
+mod forms;
+mod model_content;
 mod texts;
 
 use std::mem;
@@ -9,7 +10,8 @@ use std::mem;
 use crate::types::{AnswerForm, CallAnswer, InputLayout};
 
 pub use declare::{DeclarationFormat, mcp_declaration, render_declarations};
-pub use render::{content_as_text, content_for_model, render_answers};
+pub use forms::{content_as_text, render_answers};
+pub use model_content::content_for_model;
 pub(crate) use texts::describe_failure;
 pub use texts::{AnswerWording, build_answer, empty_output_text, failure_cause, max_turns_text};
 

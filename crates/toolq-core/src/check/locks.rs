@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use crate::check::fill::template_values::{ProblemCollector, find_value, problem_at, value_text};
+use crate::check::fill::{ProblemCollector, find_value, problem_at, value_text};
 use crate::check::path_confinement::{MAX_PATH_BYTES, working_directory};
 use crate::json::Input;
 use crate::types::{

@@ -13,44 +13,11 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use crate::json::{Input, InvalidInput, JsonEdits, JsonText, MAX_INPUT_VALUES, ParsedObject};
-use crate::json_schema::library::{SchemaLibrary, meta_schema_root};
-use crate::json_schema::schema::{CompiledSchema, REFERENCE_KEYWORDS, validation_options};
-use crate::json_schema::schema_graph::{SchemaGraph, Subschema, number_subschemas};
-use crate::types::{FormatPolicy, ProblemDetail};
-
-/// Finds the defaults of top-level properties that `schema` itself rejects: a call that relies on one is invalid.
-/// `schema` must be free of [errors](super::find_schema_errors).
-pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<ProblemDetail> {
-    // Compiling is most of the work, and few schemas have defaults.
-    if !may_have_defaults(schema) {
-        return Vec::new();
-    }
-    let Ok(compiled) = CompiledSchema::compile(schema) else {
-        return Vec::new();
-    };
-    let Some(filled) = compiled.fill_all_defaults() else {
-        return Vec::new();
-    };
-    let filled = filled.to_value();
-    let is_filled = |detail: &ProblemDetail| {
-        let first = detail.path.split('/').nth(1);
-        first.is_some_and(|token| filled.pointer(&format!("/{token}")).is_some())
-    };
-    let mut details = compiled.problem_details(&filled);
-    details.retain(is_filled);
-    details
-}
-
-/// Whether `default` is a key anywhere in `schema`.
-fn may_have_defaults(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => {
-            members.contains_key("default") || members.values().any(may_have_defaults)
-        }
-        Value::Array(items) => items.iter().any(may_have_defaults),
-        _ => false,
-    }
-}
+use crate::json_schema::library::{
+    FormatPolicy, SchemaLibrary, meta_schema_root, validation_options,
+};
+use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
+use crate::json_schema::subschemas::{REFERENCE_KEYWORDS, Subschema};
 
 /// The parts of a schema that matter for defaults. Schemas are known by number; the root is 0.
 #[derive(Debug)]
@@ -419,5 +386,16 @@ impl<'s> PropertySchemas<'s> {
             properties.schemas[index].1.push(*number);
         }
         properties
+    }
+}
+
+/// Whether `default` is a key anywhere in `schema`.
+pub(crate) fn may_have_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key("default") || members.values().any(may_have_defaults)
+        }
+        Value::Array(items) => items.iter().any(may_have_defaults),
+        _ => false,
     }
 }

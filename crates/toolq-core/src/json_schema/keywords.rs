@@ -5,8 +5,7 @@ use jsonschema::Draft;
 use serde_json::Value;
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::library::BASE_URI;
-use crate::json_schema::schema_graph::{Subschema, find_subschemas};
+use crate::json_schema::subschemas::{BASE_URI, Subschema, find_subschemas};
 
 /// Keywords that constrain values of one type only; any other value passes.
 const KEYWORDS_BY_TYPE: [(&str, &[&str]); 4] = [

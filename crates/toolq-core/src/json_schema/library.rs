@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::LazyLock;
 
-use jsonschema::{Draft, Registry, RegistryBuilder, Retrieve, Uri};
+use jsonschema::{
+    Draft, PatternOptions, Registry, RegistryBuilder, Retrieve, Uri, ValidationOptions,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::json_schema::schema::{SchemaError, find_references, resolve_target};
-use crate::json_schema::schema_graph::{Subschema, find_subschemas};
-
-/// The base of all references.
-pub(crate) const BASE_URI: &str = "json-schema:///";
+use crate::json_schema::subschemas::{
+    BASE_URI, SchemaError, Subschema, find_references, find_subschemas, resolve_target,
+};
 
 /// The meta-schemas that a schema reaches, by their addresses.
 #[derive(Debug, Clone, Default)]
@@ -153,4 +155,38 @@ fn find_meta_schema(address: &str) -> Option<Value> {
     let base = jsonschema::uri::from_str(BASE_URI).ok()?;
     let resolved = registry.resolver(base).lookup(address).ok()?;
     Some(resolved.contents().clone())
+}
+
+// How schemas are compiled.
+
+/// What the keyword `format` of a schema does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FormatPolicy {
+    /// Nothing: it's a note for the model.
+    #[default]
+    Annotate,
+    /// A value that doesn't have the format is invalid. Unknown formats are ignored.
+    Assert,
+}
+
+/// Maximum size of a compiled pattern, in bytes.
+pub(crate) const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// The options with which toolq compiles every schema; `library` provides the schemas that it refers to.
+pub(crate) fn validation_options(
+    library: SchemaLibrary,
+    formats: FormatPolicy,
+) -> ValidationOptions<'static> {
+    let has_foreign_meta_schema = library.has_foreign_meta_schema();
+    let options = jsonschema::options()
+        .with_base_uri(BASE_URI)
+        .with_retriever(library)
+        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
+        .should_validate_formats(formats == FormatPolicy::Assert);
+    // The registry is only built where it is needed.
+    if has_foreign_meta_schema && let Some(registry) = ALL_META_SCHEMAS.as_ref() {
+        return options.with_registry(registry);
+    }
+    options
 }

@@ -7,19 +7,21 @@
 mod defaults;
 mod exact_keywords;
 mod keywords;
-mod lenient;
 mod library;
 mod patterns;
 mod problem_details;
 mod schema;
 mod schema_errors;
 mod schema_graph;
+mod subschemas;
 
-pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
-pub(crate) use lenient::leave_out_unusable;
+pub use library::FormatPolicy;
 pub(crate) use patterns::PatternSyntax;
+pub use problem_details::ProblemDetail;
 pub(crate) use problem_details::TypeError;
 pub use schema::CompiledSchema;
-pub(crate) use schema::SchemaError;
+pub(crate) use schema::find_invalid_defaults;
 pub use schema_errors::find_schema_errors;
+pub(crate) use schema_errors::leave_out_unusable;
+pub(crate) use subschemas::SchemaError;

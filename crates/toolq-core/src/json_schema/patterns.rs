@@ -11,10 +11,10 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use serde_json::{Value, json};
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::library::{BASE_URI, SchemaLibrary};
-use crate::json_schema::schema::{MAX_PATTERN_BYTES, SchemaError, validation_options};
-use crate::json_schema::schema_graph::find_subschemas;
-use crate::types::FormatPolicy;
+use crate::json_schema::library::{
+    FormatPolicy, MAX_PATTERN_BYTES, SchemaLibrary, validation_options,
+};
+use crate::json_schema::subschemas::{BASE_URI, SchemaError, find_subschemas};
 
 /// Finds the patterns that the linear-time engine rejects. Tries all of them together, except for small ones, and one by one
 /// only if that fails.

@@ -1,7 +1,7 @@
 //! Lists the problems of an invalid input, one line each. No line contains the input's values: they may be secret, or
 //! megabytes long.
 
-use std::fmt::Write as _;
+use std::fmt::{Debug, Write as _};
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError, Validator};
@@ -9,7 +9,32 @@ use serde_json::Value;
 
 use crate::json::escape_pointer_token;
 use crate::text::{MAX_NAME_CHARS, format_count, suggest_name, truncate};
-use crate::types::ProblemDetail;
+
+/// One problem with an input.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ProblemDetail {
+    /// JSON pointer into the input. An empty pointer is the whole input.
+    pub path: String,
+    /// What is wrong there. Never contains the value itself.
+    pub message: String,
+    /// The keyword of `input_schema` that the input violates, if it is about the schema.
+    pub keyword: Option<String>,
+    /// JSON pointer into the schema, to that keyword.
+    pub schema_path: Option<String>,
+}
+
+impl ProblemDetail {
+    /// Creates a problem that no keyword of the schema is about.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+            keyword: None,
+            schema_path: None,
+        }
+    }
+}
 
 /// The bytes after which no more problems are listed; the rest are counted. What one call can be told doesn't grow with its
 /// input, of which there may be thousands.

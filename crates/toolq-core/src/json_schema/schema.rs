@@ -4,21 +4,19 @@
 mod tests;
 
 use std::collections::HashSet;
-use std::rc::Rc;
 use std::sync::OnceLock;
 
-use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
+use jsonschema::{Draft, Validator};
 use serde_json::Value;
-use url::Url;
 
 use crate::json::{Input, InvalidInput};
-use crate::json_schema::defaults::SchemaDefaults;
+use crate::json_schema::defaults::{SchemaDefaults, may_have_defaults};
 use crate::json_schema::exact_keywords::{InexactNumbers, with_exact_keywords};
-use crate::json_schema::library::{self, ALL_META_SCHEMAS, SchemaLibrary};
-use crate::json_schema::problem_details::{self, TypeError};
+use crate::json_schema::library::{FormatPolicy, SchemaLibrary, validation_options};
+use crate::json_schema::problem_details::{self, ProblemDetail, TypeError};
 use crate::json_schema::schema_errors::{self, find_schema_errors, find_unknown_drafts};
-use crate::json_schema::schema_graph::{SchemaGraph, Subschema};
-use crate::types::{FormatPolicy, ProblemDetail};
+use crate::json_schema::schema_graph::SchemaGraph;
+use crate::json_schema::subschemas::SchemaError;
 
 /// Maximum number of schemas, with references expanded, for which problems are listed.
 const MAX_SCHEMAS_FOR_DETAILS: u64 = 1 << 16;
@@ -210,105 +208,25 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-// One error of a declared schema.
-
-/// Why toolq can't use a schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaError {
-    /// JSON pointer into the schema.
-    pub pointer: String,
-    /// What is wrong there, as one sentence without a final period.
-    pub message: String,
-    /// What to do.
-    pub hint: Option<String>,
-}
-
-impl SchemaError {
-    pub(crate) fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            pointer: pointer.into(),
-            message: message.into(),
-            hint: None,
-        }
+/// Finds the defaults of top-level properties that `schema` itself rejects: a call that relies on one is invalid.
+/// `schema` must be free of [errors](super::find_schema_errors).
+pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<ProblemDetail> {
+    // Compiling is most of the work, and few schemas have defaults.
+    if !may_have_defaults(schema) {
+        return Vec::new();
     }
-
-    pub(crate) fn at(self, pointer: String) -> Self {
-        Self { pointer, ..self }
-    }
-
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-// How schemas are compiled.
-
-/// Maximum size of a compiled pattern, in bytes.
-pub(crate) const MAX_PATTERN_BYTES: usize = 1 << 20;
-
-/// The options with which toolq compiles every schema; `library` provides the schemas that it refers to.
-pub(crate) fn validation_options(
-    library: SchemaLibrary,
-    formats: FormatPolicy,
-) -> ValidationOptions<'static> {
-    let has_foreign_meta_schema = library.has_foreign_meta_schema();
-    let options = jsonschema::options()
-        .with_base_uri(library::BASE_URI)
-        .with_retriever(library)
-        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
-        .should_validate_formats(formats == FormatPolicy::Assert);
-    // The registry is only built where it is needed.
-    if has_foreign_meta_schema && let Some(registry) = ALL_META_SCHEMAS.as_ref() {
-        return options.with_registry(registry);
-    }
-    options
-}
-
-// References from a schema to others, and the addresses that they resolve to.
-
-/// Keywords whose value is a reference.
-pub(crate) const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-
-/// A reference and the schema that contains it.
-#[derive(Clone, Copy)]
-pub(crate) struct SchemaReference<'p, 'a> {
-    pub(crate) subschema: &'p Subschema<'a>,
-    pub(crate) keyword: &'static str,
-    pub(crate) text: &'a str,
-}
-
-impl SchemaReference<'_, '_> {
-    /// JSON pointer to the reference itself.
-    pub(crate) fn pointer(&self) -> String {
-        format!("{}/{}", self.subschema.pointer, self.keyword)
-    }
-}
-
-/// Returns the references in `subschemas`.
-pub(crate) fn find_references<'p, 'a>(
-    subschemas: &'p [Subschema<'a>],
-) -> impl Iterator<Item = SchemaReference<'p, 'a>> {
-    subschemas.iter().flat_map(|subschema| {
-        REFERENCE_KEYWORDS.into_iter().filter_map(move |keyword| {
-            let text = subschema.schema.get(keyword)?.as_str()?;
-            Some(SchemaReference {
-                subschema,
-                keyword,
-                text,
-            })
-        })
-    })
-}
-
-/// Returns the address of the document that `reference` points to.
-pub(crate) fn resolve_target(base: &Rc<Url>, reference: &str) -> Result<Url, SchemaError> {
-    let mut target = base.join(reference).map_err(|error| {
-        SchemaError::new(
-            "",
-            format!("`{reference}` isn't a valid reference: {error}"),
-        )
-    })?;
-    target.set_fragment(None);
-    Ok(target)
+    let Ok(compiled) = CompiledSchema::compile(schema) else {
+        return Vec::new();
+    };
+    let Some(filled) = compiled.fill_all_defaults() else {
+        return Vec::new();
+    };
+    let filled = filled.to_value();
+    let is_filled = |detail: &ProblemDetail| {
+        let first = detail.path.split('/').nth(1);
+        first.is_some_and(|token| filled.pointer(&format!("/{token}")).is_some())
+    };
+    let mut details = compiled.problem_details(&filled);
+    details.retain(is_filled);
+    details
 }

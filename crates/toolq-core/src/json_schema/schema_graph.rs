@@ -2,15 +2,14 @@
 //! before any input arrives.
 
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
 
 use jsonschema::{Draft, Registry};
 use serde_json::{Map, Value};
-use url::Url;
 
-use crate::json::escape_pointer_token;
-use crate::json_schema::library::{BASE_URI, SchemaLibrary, meta_schema_root};
-use crate::json_schema::schema::{SchemaError, find_references};
+use crate::json_schema::library::{SchemaLibrary, meta_schema_root};
+use crate::json_schema::subschemas::{
+    BASE_URI, SchemaError, Subschema, find_references, find_subschemas,
+};
 
 /// The schemas of a document and of the meta-schemas that it reaches, by number; the root is 0.
 #[derive(Debug)]
@@ -168,122 +167,4 @@ fn build_registry<'r>(
         builder = builder.add(address, draft.create_resource_ref(meta_schema))?;
     }
     builder.prepare()
-}
-
-// Finds every schema inside a schema, with its pointer and base address.
-//
-// Only keywords that hold schemas are followed: a `$ref` inside `const`, `default` or `examples` is data, and a
-// property may be named `pattern`.
-
-/// Keywords that hold one schema, or an array of them.
-const APPLICATORS: [&str; 18] = [
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "contentSchema",
-    "else",
-    "extends",
-    "if",
-    "items",
-    "not",
-    "oneOf",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "disallow",
-];
-/// Keywords that hold schemas by name.
-const NAMED_APPLICATORS: [&str; 6] = [
-    "$defs",
-    "definitions",
-    "dependencies",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-];
-
-/// A schema inside a document.
-pub(crate) struct Subschema<'a> {
-    /// JSON pointer from the document's root.
-    pub(crate) pointer: String,
-    /// What its references are relative to.
-    pub(crate) base: Rc<Url>,
-    /// The schema. The schemas `true` and `false` are left out.
-    pub(crate) schema: &'a Map<String, Value>,
-    /// The index of the enclosing schema.
-    pub(crate) parent: Option<usize>,
-}
-
-/// Finds all schemas in the document at `address`: the root first, each one after the schema that encloses it.
-/// `draft` applies if the document has no `$schema`.
-pub(crate) fn find_subschemas<'a>(
-    document: &'a Value,
-    address: &str,
-    draft: Draft,
-) -> Vec<Subschema<'a>> {
-    let id_keyword = draft.detect(document).id_keyword();
-    let mut found: Vec<Subschema<'a>> = Vec::new();
-    let Ok(base) = Url::parse(address).map(Rc::new) else {
-        return found;
-    };
-    let mut pending = vec![(String::new(), base, None, document)];
-    while let Some((pointer, base, parent, value)) = pending.pop() {
-        let Some(schema) = value.as_object() else {
-            continue;
-        };
-        let base = resolve_base(schema, base, id_keyword);
-        for (pointer, value) in direct_subschemas(schema, &pointer) {
-            pending.push((pointer, Rc::clone(&base), Some(found.len()), value));
-        }
-        found.push(Subschema {
-            pointer,
-            base,
-            schema,
-            parent,
-        });
-    }
-    found
-}
-
-/// Returns the direct subschemas of the schema at `pointer`, with their own pointers.
-fn direct_subschemas<'a>(
-    schema: &'a Map<String, Value>,
-    pointer: &str,
-) -> Vec<(String, &'a Value)> {
-    let mut found = Vec::new();
-    for (keyword, value) in schema {
-        let keyword = keyword.as_str();
-        let child_pointer = |part: &str| [pointer, "/", keyword, "/", part].concat();
-        match value {
-            Value::Object(named) if NAMED_APPLICATORS.contains(&keyword) => {
-                let each = named.iter();
-                found.extend(
-                    each.map(|(name, value)| (child_pointer(&escape_pointer_token(name)), value)),
-                );
-            }
-            _ if !APPLICATORS.contains(&keyword) => {}
-            Value::Array(items) => {
-                let each = items.iter().enumerate();
-                found.extend(each.map(|(index, item)| (child_pointer(&index.to_string()), item)));
-            }
-            one => found.push(([pointer, "/", keyword].concat(), one)),
-        }
-    }
-    found
-}
-
-/// Applies `$id` (`id` in draft 4), which changes the base of a schema and everything below it.
-fn resolve_base(schema: &Map<String, Value>, base: Rc<Url>, id_keyword: &str) -> Rc<Url> {
-    let id = schema.get(id_keyword).and_then(Value::as_str);
-    match id.and_then(|id| base.join(id).ok()) {
-        Some(mut joined) => {
-            joined.set_fragment(None);
-            Rc::new(joined)
-        }
-        None => base,
-    }
 }

@@ -347,7 +347,7 @@ fn find_sandbox(accepted: &AcceptedCall) -> Option<Cow<'_, SandboxInvocation>> {
 }
 
 /// Renders JSON in which only environment variables are left to fill in.
-pub(crate) fn render_json(json: &PartialJson, mask: &Mask) -> String {
+fn render_json(json: &PartialJson, mask: &Mask) -> String {
     expect_json(serde_json::to_string(&MaskedBody(json, mask)))
 }
 

@@ -4,7 +4,6 @@
 
 mod invocation_line;
 mod json;
-mod partition;
 mod remembered_call;
 mod schedule;
 mod text;
@@ -12,7 +11,6 @@ mod timeline;
 mod turn_plan;
 
 pub use json::{render_plan_json, write_plan_json};
-pub use partition::BatchPartition;
 pub use remembered_call::{
     RejectedCall, RememberedCall, render_approval_question, render_invocation, render_sandbox,
 };
@@ -20,5 +18,6 @@ pub use schedule::TurnEstimate;
 pub use text::{render_plan_text, write_plan_text};
 pub use timeline::{PlanDetail, PlanStyle};
 pub use turn_plan::{
-    ABANDONED_HEADING, CallWaits, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
+    ABANDONED_HEADING, BatchPartition, CallWaits, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING,
+    TurnPlan,
 };

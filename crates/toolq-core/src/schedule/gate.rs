@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::Component;
 
-use crate::schedule::dependency_graph::{CallAccess, DependencyGraph, VertexId};
-use crate::schedule::number_map::NumberMap;
+use crate::schedule::dependency_graph::{CallAccess, DependencyGraph, NumberMap, VertexId};
 use crate::types::{CallLock, CallLocks, LockMode, LockedResource};
 
 /// Admits calls in their order: each as soon as the calls that it waits for have finished.

@@ -4,7 +4,6 @@
 
 mod dependency_graph;
 mod gate;
-mod number_map;
 mod start_limiter;
 
 pub use dependency_graph::{CallAccess, OrderCause};

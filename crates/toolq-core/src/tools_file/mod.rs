@@ -10,7 +10,6 @@ mod lints;
 mod load;
 mod spanned;
 mod tables;
-mod template_warnings;
 mod templates;
 mod write;
 mod yaml;

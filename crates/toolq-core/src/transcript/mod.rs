@@ -20,9 +20,9 @@ mod stream;
 
 pub use body_reader::{RecordedReply, StoredContentLoader};
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
-pub use formats::invalid_input_object;
 pub use input_source::{InputError, InputSource, LineCol};
 pub use line_follower::{FollowedLine, LineFollower};
+pub use raw_call::invalid_input_object;
 pub use recording::Recording;
 pub use response::{ResponseError, parse_response};
 pub use stream::{

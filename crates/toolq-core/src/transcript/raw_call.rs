@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use data_encoding::HEXLOWER;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject, to_json_line};
@@ -365,6 +365,18 @@ pub(crate) fn says_nothing(value: JsonText) -> bool {
     };
     is_blank(value) || letters().eq(*b"{}") || letters().eq(*b"\"{}\"")
 }
+
+/// The key under which the API's documentation suggests to send back an input that isn't valid JSON.
+const INVALID_JSON_KEY: &str = "INVALID_JSON";
+
+/// Returns the input of a call whose own input, or the reason that it isn't valid, is `text`. The API accepts only
+/// objects as inputs.
+pub fn invalid_input_object(text: &str) -> Value {
+    json!({ INVALID_JSON_KEY: text })
+}
+
+/// The type of the call of a custom tool.
+pub(crate) const CUSTOM_CALL: &str = "custom_tool_call";
 
 #[cfg(test)]
 mod tests {

@@ -5,18 +5,18 @@ use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-
-use redact::Mask;
 use serde_json::json;
 
-use crate::os::Environment;
+use crate::json_schema::FormatPolicy;
+use crate::os::{EnvFile, Environment};
 use crate::types::server::{ServerConfig, ServerLock, ToolDefinition, ToolLock};
-use crate::types::tool::{Backing, BuiltinTool, FormatPolicy, MessageTemplates, Tool};
+use crate::types::tool::{Backing, BuiltinTool, MessageTemplates, Tool};
 use crate::types::usage::PriceTable;
+use redact::Mask;
 
 /// A valid tools.yaml, with every default applied and every template parsed.
 #[derive(Debug, Clone)]
@@ -171,38 +171,6 @@ pub fn mask_variables(names: &[String], environment: &Environment, file: &EnvFil
         .filter_map(|name| environment.get_os(name));
     let file_values = file.values().map(OsStr::new);
     Mask::new(values.chain(file_values).map(OsStr::as_bytes))
-}
-
-/// Variables that tools.yaml takes from a file. All of their values are secrets.
-#[derive(Clone, Default, PartialEq, Eq, derive_more::Debug)]
-pub struct EnvFile {
-    /// The file, absolute. `None` without an `env_file`.
-    pub(crate) path: Option<PathBuf>,
-    /// Shown without their values.
-    #[debug("{:?}", variables.keys())]
-    pub(crate) variables: BTreeMap<String, String>,
-}
-
-impl EnvFile {
-    /// Returns the path of the file, if there is one.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
-    /// Returns the value of a variable.
-    pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.variables.get(name).map(OsStr::new)
-    }
-
-    /// Returns the names of the variables, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.variables.keys().map(String::as_str)
-    }
-
-    /// Returns all values, in no particular order.
-    pub fn values(&self) -> impl Iterator<Item = &str> {
-        self.variables.values().map(String::as_str)
-    }
 }
 
 /// How many tool names are remembered before their server has listed its tools. Models make names up.

@@ -19,6 +19,8 @@ mod tool;
 mod usage;
 mod verdict;
 
+pub use crate::json_schema::{FormatPolicy, ProblemDetail};
+pub use crate::os::EnvFile;
 pub use agent::{AgentBacking, AgentBudget, AgentFailure, AgentUsage, ModelResponse, StopReason};
 pub use answer::{
     CallAnswer, CallReport, ClientContent, CutOutput, DEFAULT_PAGE_BYTES, MaskedContent,
@@ -38,7 +40,7 @@ pub use call::{
     ResponseEnding, TraceContext, Traceparent, Turn, TurnOrigin, is_generated_id, is_random_id,
 };
 pub use config::{
-    EnvFile, FileProblem, ServerListing, Severity, Span, ToolResolver, ToolsChange, ToolsConfig,
+    FileProblem, ServerListing, Severity, Span, ToolResolver, ToolsChange, ToolsConfig,
     UnlockedServer, mask_variables,
 };
 pub use dialect::{AnswerForm, Api, Dialect, InputLayout, StreamVendor};
@@ -53,7 +55,7 @@ pub use memory::{
     RecalledCall, Recollection, RunsAgain,
 };
 pub use outcome::{
-    CallConflict, Outcome, ProblemDetail, Rejection, RejectionReason, RestoredResult, ResultSource,
+    CallConflict, Outcome, Rejection, RejectionReason, RestoredResult, ResultSource,
 };
 pub(crate) use policies::FILE_LOCK_PREFIX;
 pub use policies::{
@@ -68,9 +70,9 @@ pub use server::{
 pub use status::{OutcomeKind, ProbeFinding, Reach, Status};
 pub use template::{ArgumentList, PartialJson, PartialTemplate, Segment, Template, TemplatePart};
 pub use tool::{
-    Backing, BuiltinTool, CallTimeouts, Compare, DescribeCommand, DescribeResult, FormatPolicy,
-    IgnorePattern, OnDoubt, OnFailure, OutputKind, RetryCondition, RetryPolicy, StatusTemplates,
-    TextNormalizer, Tool,
+    Backing, BuiltinTool, CallTimeouts, Compare, DescribeCommand, DescribeResult, IgnorePattern,
+    OnDoubt, OnFailure, OutputKind, RetryCondition, RetryPolicy, StatusTemplates, TextNormalizer,
+    Tool,
 };
 pub(crate) use tool::{
     DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SAVED, MessageKey, MessageTemplates, ToolDescription,

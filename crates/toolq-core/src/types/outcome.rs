@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::json_schema::ProblemDetail;
 use crate::types::agent::{AgentFailure, AgentUsage};
 use crate::types::answer::{ClientContent, CutOutput, OutputUnavailable, ResultContent};
 use crate::types::ending::{
@@ -261,32 +262,6 @@ impl RejectionReason {
             Self::PathOutsideRoot | Self::OwnFile => Status::PathOutsideRoot,
             Self::TooDeep => Status::TooDeep,
             Self::NotConcurrencySafe => Status::NotConcurrencySafe,
-        }
-    }
-}
-
-/// One problem with an input.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ProblemDetail {
-    /// JSON pointer into the input. An empty pointer is the whole input.
-    pub path: String,
-    /// What is wrong there. Never contains the value itself.
-    pub message: String,
-    /// The keyword of `input_schema` that the input violates, if it is about the schema.
-    pub keyword: Option<String>,
-    /// JSON pointer into the schema, to that keyword.
-    pub schema_path: Option<String>,
-}
-
-impl ProblemDetail {
-    /// Creates a problem that no keyword of the schema is about.
-    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            message: message.into(),
-            keyword: None,
-            schema_path: None,
         }
     }
 }

@@ -151,17 +151,6 @@ impl Tool {
     }
 }
 
-/// What the keyword `format` of a schema does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FormatPolicy {
-    /// Nothing: it's a note for the model.
-    #[default]
-    Annotate,
-    /// A value that doesn't have the format is invalid. Unknown formats are ignored.
-    Assert,
-}
-
 /// `describe`: a program that prints the description and input schema of a tool.
 #[derive(Debug, Clone)]
 pub struct DescribeCommand {

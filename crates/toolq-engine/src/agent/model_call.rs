@@ -4,18 +4,18 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response as HttpResponse;
+
+use crate::agent::conversation::AgentConversation;
+use crate::agent::endpoint::ModelEndpoint;
+use crate::agent::error::{AgentError, RequestError, from_status, from_transport};
+use crate::http::{content_encoding, error, parse_retry_after};
+use crate::scheduler;
 use toolq_core::text::{format_bytes, format_duration, truncate};
 use toolq_core::transcript::{ResponseError, parse_response};
 use toolq_core::types::{
     AgentFailure, Api, HttpBacking, HttpMethod, ModelResponse, RequestBody, Template,
     TransportPhase, Turn,
 };
-
-use crate::agent::conversation::AgentConversation;
-use crate::agent::endpoint::ModelEndpoint;
-use crate::agent::error::{AgentError, RequestError, from_status, from_transport};
-use crate::http::{content_encoding, error, parse_retry_after};
-use crate::scheduler::retry;
 
 /// The names of the models that an agent may ask.
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ impl AgentConversation<'_> {
         let remaining = self.deadline.saturating_sub(self.control.now());
         let policy = &self.job.accepted.tool.retry;
         let wait = error.retry_on.and_then(|why| {
-            retry::next_request_wait(
+            scheduler::next_request_wait(
                 policy,
                 attempt,
                 why,

@@ -16,7 +16,6 @@ use tokio::task::consume_budget;
 use tokio::time::{Instant, timeout};
 
 use crate::attempt::{Progress, ProgressSender};
-use crate::command::spec::ProgramInput;
 use crate::output::{OutputCollector, TailCapture};
 use crate::timing::DRAIN_TIMEOUT;
 use redact::Mask;
@@ -356,6 +355,15 @@ impl StatusLineParser {
             result: line.result,
         })
     }
+}
+
+/// What a program reads from stdin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ProgramInput<'a> {
+    /// These bytes, then the end.
+    Bytes(&'a [u8]),
+    /// What is written to the program while it runs.
+    Open,
 }
 
 #[cfg(test)]

@@ -8,16 +8,15 @@ use std::{io, iter};
 
 use rustix::io::Errno;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, CallJob};
 #[cfg(target_os = "linux")]
 use crate::command::child::SupervisedChild;
 use crate::command::child::{ChildProcess, DirectChild};
-use crate::command::pipes::ParentEnds;
+use crate::command::pipes::{ParentEnds, ProgramInput};
 use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;
 use crate::command::sandbox::{self, SandboxContext};
 use crate::timing::SERVER_GRACE;
-use crate::turn::CallJob;
 use procfence::{ProgramSandbox, ReaperPools, ResourceLimits, SpawnRequest, spawn};
 use toolq_core::os::Environment;
 use toolq_core::types::{
@@ -39,15 +38,6 @@ pub(crate) struct CommandSpec<'a> {
     pub(crate) leftovers: Leftovers,
     pub(crate) success_codes: &'a [i32],
     stdin: ProgramInput<'a>,
-}
-
-/// What a program reads from stdin.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ProgramInput<'a> {
-    /// These bytes, then the end.
-    Bytes(&'a [u8]),
-    /// What is written to the program while it runs.
-    Open,
 }
 
 impl CommandSpec<'_> {

@@ -1,7 +1,6 @@
 //! The outputs of a conversation that were cut, for `read_output`. Models name them by the ids of calls, never by paths, and each
 //! conversation knows only its own: the turns of an input, those of one agent, or the calls of one client.
 
-mod reading;
 mod runner;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use regex::bytes::RegexBuilder;
 use tempfile::TempDir;
 
-use super::reading::{FoundExcerpts, OutputFile, OutputPage, search_output};
+use super::runner::{FoundExcerpts, OutputFile, OutputPage, search_output};
 use super::*;
 use toolq_testing::{sample_call, sample_tool, success_outcome};
 

@@ -16,9 +16,10 @@ use reqwest::redirect::{self, Policy};
 use reqwest::{Client, ClientBuilder, Proxy, Request};
 use url::Url;
 
-use crate::http::error;
+use crate::environment::resolve_template;
+use crate::http::error::{self, LookupError, NonPublicAddress};
 use toolq_core::os::Environment;
-use toolq_core::types::{HttpBacking, Outcome, Template};
+use toolq_core::types::{HttpBacking, Outcome};
 use toolq_core::url::is_public;
 
 /// The longest time that connecting to a server may take.
@@ -179,20 +180,6 @@ pub fn http_client_builder(tls: bool) -> ClientBuilder {
     }
 }
 
-/// Resolves a template of tools.yaml that uses no values of the input.
-///
-/// # Errors
-/// The outcome of the call, because a variable is missing.
-pub(crate) fn resolve_template(
-    template: &Template,
-    environment: &Environment,
-) -> Result<String, Outcome> {
-    let resolved = template
-        .without_values()
-        .resolve(&|name| environment.get(name));
-    resolved.map_err(Outcome::MissingVariable)
-}
-
 // Resolves host names. If the input chose the name, the lookup itself refuses addresses that aren't public. The client
 // connects to the result of this very lookup, so that a second one can't return other addresses (DNS rebinding).
 
@@ -228,17 +215,6 @@ pub(crate) struct ClientResolver {
     pub(crate) resolver: Resolver,
     pub(crate) public_only: bool,
 }
-
-/// A name that must not be connected to. One non-public address is enough: a name server that returns both kinds is
-/// most likely after that one.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} resolves to an address that is not public")]
-pub(crate) struct NonPublicAddress(String);
-
-/// A name that can't be resolved.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(crate) struct LookupError(io::Error);
 
 impl Resolve for ClientResolver {
     fn resolve(&self, name: Name) -> Resolving {

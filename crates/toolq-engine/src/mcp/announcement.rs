@@ -1,15 +1,10 @@
 //! What a server announces about itself and its tools, and who asks for that.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use crate::backends::BackendRunner;
-use crate::control::RunControl;
-use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::json::find_lost_digits;
-use toolq_core::types::{ServerConfig, ServerLock, ToolDefinition, ToolLock};
+use toolq_core::types::{ServerLock, ToolDefinition, ToolLock};
 use toolq_mcp::client::{ServerIdentity, ToolList};
 use toolq_mcp::{ProtocolEra, Tool};
 
@@ -99,38 +94,3 @@ fn define_tool(tool: &Tool, mask: &Mask) -> Result<ToolDefinition, String> {
 }
 
 // Asks servers what tools they have, without calling any.
-
-/// Starts servers and lists their tools.
-pub struct ServerLister {
-    backends: Arc<BackendRunner>,
-    control: RunControl,
-}
-
-impl ServerLister {
-    /// Creates a lister. Nothing is started yet.
-    pub fn new(settings: &EngineSettings) -> Self {
-        let control = RunControl::new();
-        Self {
-            backends: Arc::new(BackendRunner::new(settings, &control)),
-            control,
-        }
-    }
-
-    /// Starts a server, unless it is running, and asks for its tools. Returns how long that took, too.
-    ///
-    /// # Errors
-    /// Why there is no list, without secrets.
-    pub async fn list(
-        &self,
-        server: &Arc<ServerConfig>,
-    ) -> Result<(Arc<ServerAnnouncement>, Duration), String> {
-        let begin = Instant::now();
-        let announcement = self.backends.list_tools(server, &self.control).await?;
-        Ok((announcement, begin.elapsed()))
-    }
-
-    /// Ends all servers, and waits until they have ended.
-    pub fn close(&self) {
-        self.backends.close();
-    }
-}

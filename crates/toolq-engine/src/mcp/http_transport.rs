@@ -11,9 +11,9 @@ use tokio::time::{sleep, timeout};
 use url::Url;
 
 use crate::control::RunControl;
-use crate::http::{HttpClients, SendGuard, build_failure, resolve_template};
-use crate::mcp::http_exchange::{HttpExchange, ResponsePart};
-use crate::mcp::transport::HttpEvent;
+use crate::environment::resolve_template;
+use crate::http::{HttpClients, SendGuard, build_failure};
+use crate::mcp::http_exchange::{HttpEvent, HttpExchange, ResponsePart};
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
 use toolq_core::os::Environment;
 use toolq_core::types::{Outcome, ServerConfig, ServerEndpoint};

@@ -2,7 +2,6 @@
 
 mod announcement;
 mod connection;
-mod http_event_stream;
 mod http_exchange;
 mod http_transport;
 mod outcome;
@@ -12,6 +11,6 @@ mod server_connections;
 mod server_life;
 mod transport;
 
-pub use announcement::{ServerAnnouncement, ServerLister};
+pub use announcement::ServerAnnouncement;
 pub(crate) use runner::McpRunner;
 pub(crate) use server_life::{ServerNotice, emit_notices};

@@ -199,10 +199,7 @@ fn text_of<'r>(result: &'r CallToolResult, attachments: &Attachments) -> Cow<'r,
 }
 
 /// Returns a block as text. What isn't text is kept beside the log, and named.
-pub(crate) fn text_of_block<'b>(
-    block: &'b ContentBlock,
-    attachments: &Attachments,
-) -> Cow<'b, str> {
+fn text_of_block<'b>(block: &'b ContentBlock, attachments: &Attachments) -> Cow<'b, str> {
     let text = match block {
         ContentBlock::Text { text } => return text.into(),
         ContentBlock::Image {

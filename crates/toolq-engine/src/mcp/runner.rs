@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::attempt::{Attempt, AttemptResult, ProgressSender};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
+use crate::environment::resolve_raw;
 use crate::http::SendGuard;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::connection::{
@@ -25,7 +26,6 @@ use crate::mcp::outcome::{
 };
 use crate::mcp::server_connections::ServerConnections;
 use crate::mcp::server_life::ServerNotice;
-use crate::message_feeder::resolve_raw;
 use crate::output::OutputCollector;
 use crate::reach::Reach;
 use crate::settings::EngineSettings;

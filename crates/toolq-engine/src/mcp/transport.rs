@@ -1,16 +1,14 @@
 //! How the messages of a connection are exchanged: over the pipes of a program, or as HTTP requests.
 
-use std::time::Duration;
-
 use crate::command::ChildExit;
 use crate::control::RunControl;
 use crate::http::SendGuard;
+use crate::mcp::http_exchange::HttpEvent;
 use crate::mcp::http_transport::HttpTransport;
 use crate::mcp::process::{ServerProcess, StdoutLine};
 use crate::mcp::server_life::SavedStderr;
-use toolq_core::types::TransportError;
+use toolq_mcp::ProtocolVersion;
 use toolq_mcp::client::{CallId, ClientSession, ToolList};
-use toolq_mcp::{ProtocolVersion, RpcError};
 
 /// The transport of a connection.
 pub(crate) enum Transport {
@@ -26,39 +24,6 @@ pub(crate) enum Incoming {
     Line(StdoutLine),
     /// What became of an HTTP request.
     Http(HttpEvent),
-}
-
-/// What became of an HTTP request, which carries one message.
-pub(crate) enum HttpEvent {
-    /// A message came in the response to a request.
-    Message { request: u64, body: Vec<u8> },
-    /// The server refused a request. Its error need not name the request.
-    Refused { request: u64, error: RpcError },
-    /// The response can't be read, for this reason.
-    Unreadable { request: u64, reason: String },
-    /// No message will come any more. That's a failure if the request has no answer yet.
-    Ended {
-        request: u64,
-        method: String,
-        failure: HttpFailure,
-    },
-}
-
-/// Why a request has no answer.
-#[derive(Debug)]
-pub(crate) enum HttpFailure {
-    /// There is no complete response.
-    Transport(TransportError),
-    /// The status is an error.
-    Status {
-        status: u16,
-        /// How long the server asks to wait.
-        retry_after: Option<Duration>,
-        /// What the server says about it, and what can be done.
-        text: String,
-    },
-    /// The server no longer knows the session.
-    SessionExpired,
 }
 
 impl Transport {

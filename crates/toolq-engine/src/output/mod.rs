@@ -3,7 +3,10 @@
 mod capture;
 mod collector;
 mod parser;
+mod saved_file;
+mod shown_lines;
 
-pub(crate) use capture::{LeadingFile, TailCapture};
+pub(crate) use capture::TailCapture;
 pub(crate) use collector::OutputCollector;
 pub(crate) use parser::{find_violation, strip_whitespace};
+pub(crate) use saved_file::LeadingFile;

@@ -1,14 +1,26 @@
-//! Admits calls, in their order: through the gate, then to their limits or permits. Those that may not run are answered.
+//! Lets calls in: each is queued as it arrives, and then admitted in its order, through the gate and to its limits or
+//! permits. Those that may not run are answered.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use crate::digests::idempotency_key;
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
+
+use crate::attempt::CallJob;
+use crate::recall::may_write;
 use crate::scheduler::Permit;
 use crate::turn::RunningTurn;
-use crate::turn::call::RunningCall;
+use crate::turn::call::{CallStats, RunningCall};
+use crate::turn::ending::{CallEffects, push_on_failure};
+use crate::turn::queue::CallState;
 use toolq_core::check::recheck_locks;
-use toolq_core::types::{Effect, HaltCause, NotExecutedCause, Outcome, Tool};
+use toolq_core::json::Input;
+use toolq_core::schedule::CallAccess;
+use toolq_core::types::{
+    AcceptedCall, Approval, Call, CallRef, CallRequest, CheckedCall, Effect, Event, HaltCause,
+    Invocation, NotExecutedCause, OnFailure, Outcome, Rejection, Tool, TurnArrival, Verdict,
+};
 
 impl RunningTurn<'_> {
     /// Admits the calls that may run now, in their order.
@@ -139,5 +151,273 @@ impl RunningTurn<'_> {
             return Some(Outcome::Paused { failures });
         }
         None
+    }
+}
+
+// Handles arriving calls: each waits at the gate, or is answered at once because it can't run or already did. While a
+// model response is streaming, partial inputs and revocations of calls arrive, too.
+
+impl RunningTurn<'_> {
+    /// Handles one arrival.
+    pub(super) fn handle_arrival(&mut self, arrival: TurnArrival) {
+        match arrival {
+            TurnArrival::Call(checked) => {
+                self.queue.keep_answers();
+                self.enqueue_call(*checked);
+            }
+            TurnArrival::PartialInput {
+                call,
+                input_so_far: text,
+            } => {
+                let tool = self.engine.settings.tools.get(&call.tool_name);
+                self.emit(&Event::PartialInput {
+                    call: &call,
+                    tool: tool.map(|tool| &**tool),
+                    input_so_far: &text,
+                });
+            }
+            TurnArrival::Revoked {
+                position,
+                rejection,
+            } => self.revoke_call(position, rejection),
+            TurnArrival::RestSkipped(cause) => self.end_arrivals(&cause),
+        }
+    }
+
+    /// Appends a call to the queue.
+    pub(super) fn enqueue_call(&mut self, checked: CheckedCall) {
+        if let Some(position) = checked.repeats {
+            let call_ref = Arc::new(CallRef::new(&checked.call, None));
+            self.queue.push(call_ref, CallState::Repeats(position));
+            // The call that it repeats may have been answered before.
+            self.deliver_answers();
+            return;
+        }
+        let is_known = checked.known.is_some();
+        let is_completion = checked.verdict.is_completion();
+        let batch = match (&checked.verdict, self.closed.cause(is_completion)) {
+            // A call that an earlier run answered still gets a batch, so that the batches are those of the plan.
+            (Verdict::Accepted(accepted), cause) if is_known || cause.is_none() => Some(
+                self.batches
+                    .partition
+                    .assign_batch(&CallAccess::of(accepted)),
+            ),
+            _ => None,
+        };
+        self.stats.calls += 1;
+        if checked.call.parent.is_some() {
+            self.stats.tool_names.push(checked.call.name.to_string());
+        }
+        self.stats.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
+        self.emit(&Event::Queued {
+            checked: &checked,
+            batch,
+        });
+        let call_ref = Arc::new(CallRef::new(&checked.call, batch));
+        let CheckedCall {
+            call,
+            verdict,
+            known,
+            approval,
+            unsettled,
+            ..
+        } = checked;
+        let request = |accepted| CallRequest {
+            call: &call,
+            accepted,
+        };
+        match (known, verdict) {
+            (Some(outcome), verdict) => {
+                let completed = !outcome.is_error() && verdict.is_completion();
+                self.note_known_failure(&call_ref, &outcome);
+                self.answer_on_arrival(&call_ref, request(verdict.accepted()), &outcome);
+                if completed {
+                    let tool = call.name.to_string();
+                    // The calls after it haven't arrived yet.
+                    self.closed
+                        .call
+                        .get_or_insert(NotExecutedCause::SessionCompleted { tool });
+                }
+            }
+            (None, Verdict::Accepted(accepted)) => {
+                self.enqueue_accepted(call_ref, call, *accepted, (approval, unsettled));
+            }
+            (None, Verdict::Rejected(rejection)) => {
+                let outcome = Outcome::Rejected(*rejection);
+                self.answer_on_arrival(&call_ref, request(None), &outcome);
+            }
+        }
+    }
+
+    fn enqueue_accepted(
+        &mut self,
+        call_ref: Arc<CallRef>,
+        call: Call,
+        accepted: AcceptedCall,
+        (approval, unsettled): (Option<Box<Approval>>, Option<Box<Outcome>>),
+    ) {
+        let ticket = self.engine.circuit_breakers.take_ticket(&accepted.tool);
+        let access = CallAccess::of(&accepted);
+        let needs_approval = accepted.needs_approval;
+        let is_completion = matches!(accepted.invocation, Some(Invocation::Completion(_)));
+        let is_remembered = may_write(&accepted.tool, &self.engine.settings.tools);
+        let job = Arc::new(CallJob {
+            call,
+            accepted,
+            ticket,
+            is_remembered,
+            approval,
+            unsettled,
+        });
+        let number = self.queue.push(call_ref, CallState::Waiting(job));
+        match self.closed.cause(is_completion) {
+            // With a single job nothing runs in parallel, not even agents, which need no permit.
+            None => {
+                let access = if self.engine.settings.jobs.get() > 1 {
+                    access
+                } else {
+                    CallAccess::ALONE
+                };
+                self.gate.push(number, access);
+                if needs_approval {
+                    self.approvals.unapproved.insert(number);
+                }
+            }
+            Some(cause) => self.finish_call(number, Outcome::NotExecuted(cause)),
+        }
+    }
+
+    /// Rejects a waiting call after all. A call that has started continues.
+    fn revoke_call(&mut self, position: usize, rejection: Rejection) {
+        let number = self.queue.number_at_position(position);
+        if let Some(number) = number
+            && (self.gate.remove(number)
+                || !self.withdraw_throttled(|other| other == number).is_empty())
+        {
+            self.stats.rejected += 1;
+            self.finish_call(number, Outcome::Rejected(rejection));
+        }
+    }
+
+    /// Skips the calls that are waiting, and those that still arrive.
+    fn end_arrivals(&mut self, cause: &NotExecutedCause) {
+        self.closed.input.get_or_insert_with(|| cause.clone());
+        let skipped = self.withdraw_waiting(cause, |_| true);
+        self.apply_effects(skipped);
+    }
+
+    /// Lets the failure of a call that ended in an earlier run affect its siblings as it did then. Some of them haven't arrived yet.
+    fn note_known_failure(&mut self, call: &CallRef, outcome: &Outcome) {
+        let failed = outcome.is_error() && !outcome.is_stopped_externally();
+        if let (true, Some(batch), Some(tool)) = (
+            failed,
+            call.batch,
+            self.engine.settings.tools.get(&call.tool_name),
+        ) && tool.on_failure == OnFailure::CancelSiblings
+        {
+            self.batches.canceled.insert(batch, tool.name.clone());
+        }
+    }
+
+    /// Answers a call that was rejected, or whose outcome the memory knows. If it names a known tool, its outcome counts
+    /// for the policies of that tool.
+    pub(super) fn answer_on_arrival(
+        &mut self,
+        call_ref: &Arc<CallRef>,
+        request: CallRequest<'_>,
+        outcome: &Outcome,
+    ) {
+        let tool = self.engine.settings.tools.get(&request.call.name);
+        let number = self.queue.push(Arc::clone(call_ref), CallState::Finishing);
+        let agent = match outcome {
+            Outcome::Restored(restored) => restored.agent_usage.clone(),
+            _ => None,
+        };
+        let stats = CallStats {
+            agent_usage: agent,
+            ..CallStats::default()
+        };
+        self.answer_call(
+            number,
+            call_ref,
+            request,
+            tool.map(|tool| &**tool),
+            outcome,
+            stats,
+        );
+        let mut effects = CallEffects::new();
+        if let Some(tool) = tool {
+            let ticket = self.engine.circuit_breakers.take_ticket(tool);
+            self.engine
+                .circuit_breakers
+                .record_outcome(tool, ticket, outcome);
+            push_on_failure(number, tool, outcome, &mut effects);
+        }
+        self.apply_effects(effects);
+    }
+}
+
+/// Returns the key by which a callee recognizes a call that it receives twice.
+///
+/// This is the SHA-256, in hex, of the task, of the call's turn, position, tool and input, and of the positions of the
+/// agents that the call is nested in. It is the same for every attempt, and differs from
+/// the key of every other call. A call that a memory claims has the key of its claim instead.
+pub(crate) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String {
+    let mut hasher = Sha256::new();
+    let fixed_fields = [
+        task.len() as u64,
+        call.turn as u64,
+        call.position as u64,
+        call.name.len() as u64,
+    ];
+    for number in fixed_fields {
+        hasher.update(number.to_le_bytes());
+    }
+    hasher.update(task);
+    hasher.update(&*call.name);
+    hasher.update(input.text());
+    if let Some(parent) = &call.parent {
+        let ancestors = std::iter::successors(Some(&**parent), |agent| agent.parent.as_deref());
+        for agent in ancestors {
+            hasher.update(b"\0within");
+            hasher.update((agent.turn as u64).to_le_bytes());
+            hasher.update((agent.position as u64).to_le_bytes());
+        }
+    }
+    HEXLOWER.encode(&hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All attempts of a call have one key, in later runs, too, so that a server recognizes a request that it got
+    /// twice.
+    #[test]
+    fn a_key_depends_on_task_position_tool_and_input() {
+        let key = |task, turn, position, name: &str, input: &str| {
+            let call = Call {
+                turn,
+                position,
+                id: "any".to_owned(),
+                name: name.into(),
+                input: Input::parse(input).map_err(Box::new),
+                parent: None,
+                has_number_id: false,
+                kind: toolq_core::types::CallKind::Function,
+            };
+            idempotency_key(task, &call, &Input::parse(input).unwrap())
+        };
+        let keys = [
+            key("t", 0, 0, "a", "{}"),
+            key("u", 0, 0, "a", "{}"),
+            key("t", 0, 1, "a", "{}"),
+            key("t", 1, 0, "a", "{}"),
+            key("t", 0, 0, "b", "{}"),
+            key("t", 0, 0, "a", r#"{"x":1}"#),
+        ];
+        assert_eq!(keys[0], key("t", 0, 0, "a", "{}"));
+        assert_eq!(keys[0].len(), 64);
+        assert!(keys[1..].iter().all(|other| *other != keys[0]));
     }
 }

@@ -1,19 +1,26 @@
 //! One attempt of a call: a task runs it, and meanwhile its progress is shown and what its agent asks for is done. All events
 //! of a turn of the input are emitted by one task, those of the turns of its agents too.
 
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::agent::{self, AgentRequest, SubTurnAnswers, SubTurnRequest, TurnHandle};
 use crate::attempt::{
     Attempt, AttemptResult, MAX_QUEUED_PROGRESS, Progress, ProgressSender, run_with_drop_deadline,
 };
-use crate::turn::agent_turns::{AgentRequest, AgentTurns, TurnHandle};
+use crate::control::RunControl;
+use crate::state::EngineState;
 use crate::turn::call::{RunningCall, StopSignal};
 use crate::turn::starts::TurnLink;
+use crate::turn::{RunningTurn, TurnStats};
 use toolq_core::os::failpoint;
-use toolq_core::types::{Effect, Event, Outcome};
+use toolq_core::types::{
+    CallAnswer, CallRef, DoubtCause, Effect, Event, EventSink, HaltCause, Outcome,
+};
 
 impl RunningCall {
     /// Makes one attempt, or runs the probe of the call's tool. The start of it was emitted.
@@ -132,5 +139,146 @@ pub(super) fn failure_text(error: JoinError) -> String {
             |_| "a panic without a message".to_owned(),
             |text| (*text).to_owned(),
         ),
+    }
+}
+
+// What an agent asks of the turn of its call.
+
+impl RunningCall {
+    /// Does what the agent that works on this call asks for.
+    pub(super) fn serve_agent<'e>(
+        &mut self,
+        request: AgentRequest,
+        agent: &mut AgentTurns<'e>,
+        turn: &TurnLink<'e>,
+    ) {
+        match request {
+            AgentRequest::Progress {
+                turn: number,
+                max_turns,
+                reply,
+            } => {
+                let _ = reply.send(turn.sink.emit(&[Event::AgentProgress {
+                    call: &self.call,
+                    agent: self.job.accepted.tool.name.as_str(),
+                    turn: number,
+                    max_turns,
+                }]));
+            }
+            AgentRequest::Message {
+                turn: number,
+                message,
+                response,
+                reply,
+            } => {
+                if let (Some(response), Some(usage)) = (&response, &mut self.agent_usage) {
+                    usage.turns += 1;
+                    let model = response.model.as_deref().unwrap_or_default();
+                    usage.add_tokens(model, response.usage);
+                }
+                let _ = reply.send(turn.sink.emit(&[Event::AgentMessage {
+                    call: &self.call,
+                    message: &message,
+                    response: response.as_deref(),
+                    turn: number,
+                }]));
+            }
+            AgentRequest::SubTurn(request) => agent.begin(request, &self.call, turn),
+        }
+    }
+
+    /// Counts what a turn of the agent did, and hands it the answers.
+    pub(super) fn note_agent_turn(&mut self, ended: EndedAgentTurn, agent: &mut AgentTurns<'_>) {
+        self.has_effect |= ended.stats.has_effect;
+        if let Some(usage) = &mut self.agent_usage {
+            usage.requested_calls += ended.stats.calls;
+            usage.rejected_calls += ended.stats.rejected;
+            usage.tools_called.extend(ended.stats.tool_names);
+        }
+        agent.doubt = ended.stats.first_doubt.map(|(_, doubt)| doubt);
+        agent.engine = Some(ended.engine);
+        let _ = ended.reply.send(SubTurnAnswers {
+            answers: ended.answers,
+            doubt: agent.doubt.clone(),
+        });
+    }
+}
+
+/// The turns of an agent, one after another. Each runs like any other turn, with its own queue and gate.
+#[derive(Default)]
+pub(super) struct AgentTurns<'e> {
+    current: Option<AgentTurn<'e>>,
+    /// What ran the last turn, and runs the next one.
+    engine: Option<Box<EngineState>>,
+    /// The first doubt about a call of the last turn.
+    doubt: Option<DoubtCause>,
+}
+
+struct AgentTurn<'e> {
+    control: RunControl,
+    run: Pin<Box<dyn Future<Output = EndedAgentTurn> + Send + 'e>>,
+}
+
+pub(super) struct EndedAgentTurn {
+    engine: Box<EngineState>,
+    stats: TurnStats,
+    answers: Vec<CallAnswer>,
+    reply: oneshot::Sender<SubTurnAnswers>,
+}
+
+impl<'e> AgentTurns<'e> {
+    fn begin(&mut self, request: SubTurnRequest, call: &Arc<CallRef>, turn: &TurnLink<'e>) {
+        let (parent, sink) = (Arc::clone(call), turn.sink);
+        let mut engine = self.engine.take().unwrap_or_else(|| {
+            let (tools, scope) = (Arc::clone(&request.tools), Arc::clone(&request.scope));
+            Box::new(turn.engine.for_agent(tools, scope))
+        });
+        engine.turn_origin = request.origin;
+        self.current = Some(AgentTurn {
+            control: engine.control.clone(),
+            run: Box::pin(async move {
+                let mut answers = Vec::new();
+                let mut collector =
+                    |_: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink| {
+                        answers.push(answer);
+                    };
+                let number = request.turn_number;
+                let mut turn = RunningTurn::new(&engine, number, sink, &mut collector);
+                turn.parent = Some(parent);
+                let stats = turn.run(request.arrivals).await;
+                EndedAgentTurn {
+                    engine,
+                    stats,
+                    answers,
+                    reply: request.reply,
+                }
+            }),
+        });
+    }
+
+    /// Runs the current turn. Never resolves if there is none.
+    pub(super) async fn turn_end(&mut self) -> EndedAgentTurn {
+        let Some(current) = &mut self.current else {
+            return pending().await;
+        };
+        let ended = current.run.as_mut().await;
+        self.current = None;
+        ended
+    }
+
+    /// Ends the turn that still runs although the agent has ended, since the calls of an agent finish before its own call does.
+    /// Returns what becomes of that call if one of them is in doubt then.
+    pub(super) async fn end(mut self, call: &mut RunningCall) -> Option<AttemptResult> {
+        let mut doubt = None;
+        if let Some(current) = &self.current {
+            current.control.halt_scope(HaltCause::AgentStopped);
+            let ended = self.turn_end().await;
+            call.note_agent_turn(ended, &mut self);
+            doubt = self.doubt.take();
+        }
+        if let Some(engine) = self.engine {
+            engine.control.forget_scope();
+        }
+        doubt.map(|doubt| agent::in_doubt_outcome(doubt).into())
     }
 }

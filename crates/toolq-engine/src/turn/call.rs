@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::attempt::{AttemptResult, AttemptTimeout, CallJob};
 use crate::reach::{Reach, StopCause};
 use crate::result_cache::CacheTicket;
-use crate::scheduler::{Permit, StartSlot, retry};
+use crate::scheduler::{self, Permit, StartSlot};
 use crate::turn::lines::RetryInLine;
 use crate::turn::starts::{CallMessage, StartRequest, TurnLink};
 use toolq_core::types::{
@@ -168,7 +168,7 @@ impl RunningCall {
         if self.agent_usage.is_some() || stop.poll().is_some() {
             return Break(outcome);
         }
-        let wait = retry::next_wait(
+        let wait = scheduler::next_wait(
             &self.job.accepted.tool,
             self.attempt,
             &outcome,

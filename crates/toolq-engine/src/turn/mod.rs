@@ -5,9 +5,7 @@
 //! is the life of that call, from the moment when it has its place to its outcome: [`RunningCall::live`](call::RunningCall).
 
 mod admission;
-mod agent_turns;
 mod approval;
-mod arrival;
 mod attempts;
 mod call;
 mod concurrent;
@@ -15,7 +13,6 @@ mod ending;
 mod lines;
 mod memory;
 mod queue;
-mod shared;
 mod starts;
 
 use std::collections::{HashMap, HashSet};
@@ -31,9 +28,9 @@ use crate::scheduler::AwaitedPermits;
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use crate::turn::approval::Approvals;
+use crate::turn::concurrent::TurnGate;
 use crate::turn::lines::ThrottledCalls;
 use crate::turn::queue::CallQueue;
-use crate::turn::shared::TurnGate;
 use crate::turn::starts::RunningCalls;
 use toolq_core::plan::BatchPartition;
 use toolq_core::schedule::Gate;
@@ -41,11 +38,8 @@ use toolq_core::types::{
     CallRef, CheckedCall, DoubtCause, Event, HaltCause, NotExecutedCause, TurnArrival,
 };
 
-pub(crate) use crate::attempt::CallJob;
-pub(crate) use agent_turns::{SubTurnAnswers, TurnHandle};
-pub(crate) use concurrent::ConcurrentTurns;
+pub(crate) use concurrent::{ConcurrentTurns, SharedSink, TurnSink};
 pub use concurrent::{LateResult, TurnRequest};
-pub(crate) use shared::{SharedSink, TurnSink};
 
 /// Statistics of a turn.
 #[derive(Debug, Default, Clone)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
+use crate::memory::RememberedIn;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made, Question};
 use crate::memory::decision::Decision;
 use crate::memory::identity::digest_text;
-use crate::memory::place::RememberedIn;
 use crate::memory::store::MemoryStore;
 use crate::records::sha256_hex;
 use toolq_core::json::{JsonText, meaning_digest};

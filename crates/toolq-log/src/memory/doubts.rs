@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::error::LogError;
+use crate::locked_log::LockedLog;
+use crate::memory::RememberedIn;
 use crate::memory::claims::{EntryName, Made, Settlement};
 use crate::memory::decision::{Asker, Decision, decide};
 use crate::memory::identity::MemoryKey;
 use crate::memory::known_call::KnownCall;
-use crate::memory::place::RememberedIn;
 use crate::memory::store::MemoryStore;
-use crate::open::LockedLog;
 use crate::records::ResolveRecord;
 use toolq_core::os::Clock;
 use toolq_core::text::{escape, truncate_to_columns};

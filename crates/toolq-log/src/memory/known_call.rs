@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use crate::error::LogError;
 use crate::memory::claims::{Claim, ClaimsDir, EntryName, Question, Settlement};
-use crate::memory::decision::{Attempt, AttemptEnd, LogAccess, ResultKind};
+use crate::memory::decision::{Attempt, AttemptEnd, LogAccess, Member, ResultKind};
 use crate::memory::identity::{Identity, MemoryKey};
 use crate::memory::log_index::AttemptFacts;
-use crate::memory::selection::Member;
 use toolq_core::types::CallContext;
 
 /// A call with what is known of its latest attempt. Without one, it only waits for an approval.

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::call_log::CallEvent;
-use crate::error::LogError;
+use crate::error::{Corruption, CorruptionKind, LogError};
 use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
-use crate::open::sessions;
-use crate::read::{Corruption, CorruptionKind, LineExtent, RecordReader};
+use crate::reader::{LineExtent, RecordReader};
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, Record, RecordContent, RecordKind, ResolveRecord,
     SessionRecord, StartRecord, TurnRecord,
 };
+use crate::sessions;
 use toolq_core::types::{CallContext, ContextDigest, Effect, Reach, RestoredResult, ResultContent};
 
 /// A log, and what is known of its calls.

@@ -15,7 +15,7 @@ use crate::memory::decision::LogAccess;
 use crate::memory::identity::{Identity, MemoryKey};
 use crate::memory::known_call::{KnownCall, add_entries, read_call};
 use crate::memory::log_index::{AttemptFacts, CallFacts, LogIndex, ReadFacts};
-use crate::memory::place::{MemoryUse, RememberedIn, RunAgain};
+use crate::memory::{MemoryUse, RememberedIn, RunAgain};
 use redact::Mask;
 use toolq_core::os::{Clock, sync_parent};
 use toolq_core::types::{CallKey, CallRef, ContextDigest, RecalledCall};

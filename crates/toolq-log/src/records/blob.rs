@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use rustix::fs::{Mode, OFlags};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-
-use crate::records::record::sha256_hex;
+use sha2::{Digest as _, Sha256};
 
 /// How a reference to a blob begins. Other content that begins like this is stored as a blob, too, so that it can't be
 /// mistaken for a reference.
@@ -190,4 +190,9 @@ pub fn blob_dir_for(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".d");
     PathBuf::from(name)
+}
+
+/// Returns the SHA-256 in hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }

@@ -7,10 +7,9 @@ mod approval;
 mod blob;
 mod call;
 mod call_end;
-mod describe;
+mod discovery;
 pub(crate) mod record;
 mod schema;
-mod server;
 mod session;
 mod tool_meaning;
 
@@ -18,18 +17,17 @@ pub use agent::{AgentUsageRecord, ModelResponseRecord};
 pub use approval::{ApprovalRecord, ProbeRecord, ResolveRecord};
 pub(crate) use blob::{
     BLOB_REF_PREFIX, BlobError, is_file_extension, is_sha256_hex, open_regular_file,
-    read_error_text,
+    read_error_text, sha256_hex,
 };
 pub use blob::{RecordContent, StoredBlob, blob_dir_for};
 pub(crate) use call::AttemptStart;
 pub use call::{CallContent, CallRecord, FailedAttempt, StartRecord};
 pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, ProcessExit};
 pub(crate) use call_end::{CallEndStats, end_record_kind};
-pub use describe::DescribeRecord;
-pub use record::{FormatVersion, ListRecord, Record, RecordKind};
-pub(crate) use record::{NewRecord, parse_next_record, recorded_text, sha256_hex};
+pub use discovery::{DescribeRecord, ListRecord, ServerEndRecord, ServerStartRecord};
+pub use record::{FormatVersion, Record, RecordKind};
+pub(crate) use record::{NewRecord, parse_next_record, recorded_text};
 pub use schema::log_schema;
-pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{
     RecoveredRecord, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
 };

@@ -3,24 +3,20 @@
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::ops::Range;
-use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
-use sha2::{Digest, Sha256};
 use strum::{AsRefStr, Display, EnumIter, EnumString, VariantNames};
 use uuid::Uuid;
 
 use crate::FORMAT_VERSION;
-use crate::read::{Corruption, CorruptionKind};
-use crate::records::blob::RecordContent;
+use crate::error::{Corruption, CorruptionKind};
+use crate::records::blob::{RecordContent, sha256_hex};
 use redact::Mask;
 use toolq_core::json::to_json_line;
-use toolq_core::text::to_millis;
-use toolq_core::types::UnlockedServer;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
 #[derive(Debug, Clone, Deserialize)]
@@ -190,11 +186,6 @@ fn escape_line_breaks(line: &mut Vec<u8>) {
     }
 }
 
-/// Returns the SHA-256 in hexadecimal.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    HEXLOWER.encode(&Sha256::digest(bytes))
-}
-
 /// Checks the seal of a line without its line break, and parses the record.
 pub(crate) fn parse_sealed_line(
     bytes: &[u8],
@@ -312,53 +303,6 @@ impl RecordKind {
     }
 }
 
-// Metadata of a `list_start` and a `list_end`.
-
-/// Metadata of a `list_start`: a server that tools.lock doesn't have is asked for its tools. A `list_end` also has the answer.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListRecord<'a> {
-    /// The key in tools.yaml.
-    #[serde(borrow)]
-    pub server: Cow<'a, str>,
-    /// How long it took, with the server's start.
-    pub duration_ms: Option<u64>,
-    /// How many tools of the server can be called from then on.
-    pub tools: Option<usize>,
-    /// The digest of what the server announced.
-    #[serde(borrow)]
-    pub sha256: Option<Cow<'a, str>>,
-    /// Why none of its tools can be called.
-    #[serde(borrow)]
-    pub error: Option<Cow<'a, str>>,
-}
-
-impl<'a> ListRecord<'a> {
-    pub(crate) fn start(server: &'a UnlockedServer, mask: &Mask) -> Self {
-        Self {
-            server: recorded_text(&server.server.name, mask),
-            duration_ms: None,
-            tools: None,
-            sha256: None,
-            error: None,
-        }
-    }
-
-    pub(crate) fn end(server: &'a UnlockedServer, duration: Duration, mask: &Mask) -> Self {
-        let listing = server.listing();
-        let answer = listing.and_then(Result::ok);
-        Self {
-            duration_ms: Some(to_millis(duration)),
-            tools: answer.map(|listing| listing.tools.len()),
-            sha256: answer.map(|listing| Cow::Owned(listing.lock.digest())),
-            error: listing
-                .and_then(Result::err)
-                .map(|why| recorded_text(why, mask)),
-            ..Self::start(server, mask)
-        }
-    }
-}
-
 /// Returns the form in which metadata holds a text that toolq didn't choose, such as an id, a tool name or an error. Its
 /// secrets are masked. Of a text longer than 512 bytes, only the beginning is kept, with the length and digest of the
 /// whole text so that it can still be distinguished from others.
@@ -385,3 +329,20 @@ pub(crate) const MAX_TEXT_BYTES: usize = 512;
 
 /// How much of a longer text is kept, in bytes.
 pub(crate) const TRUNCATED_TEXT_BYTES: usize = 400;
+
+/// A record on its way to the keeper.
+pub(crate) type DetachedRecord = NewRecord<Box<RawValue>, Box<RawValue>>;
+
+impl<C: Serialize, M: Serialize> NewRecord<&C, &M> {
+    pub(crate) fn detach(self) -> io::Result<DetachedRecord> {
+        Ok(NewRecord {
+            seq: self.seq,
+            id: self.id,
+            parent: self.parent,
+            timestamp: self.timestamp,
+            kind: self.kind,
+            content: to_raw_value(self.content)?,
+            metadata: to_raw_value(self.metadata)?,
+        })
+    }
+}

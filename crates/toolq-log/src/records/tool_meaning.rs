@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use serde_json::{Value, json};
 
-use crate::records::record::sha256_hex;
+use crate::records::blob::sha256_hex;
 use toolq_core::types::{
     AgentBacking, AgentBudget, Backing, CommandBacking, HttpBacking, McpBacking, OutputKind,
     ServerTransport, StderrUse, Template, Tool,

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use super::*;
 
 use crate::memory::{MemoryUse, RememberedIn};
-use crate::records::record;
+use crate::records::{record, sha256_hex};
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
@@ -226,7 +226,7 @@ fn large_contents_are_stored_as_blobs() {
     let stored = |body: &Value| -> Value {
         let file = body["$file"].as_str().unwrap();
         let bytes = fs::read(path.with_extension("jsonl.d").join(file)).unwrap();
-        assert_eq!(record::sha256_hex(&bytes), file);
+        assert_eq!(sha256_hex(&bytes), file);
         assert_eq!(body["bytes"], bytes.len());
         serde_json::from_slice(&bytes).unwrap()
     };
@@ -238,7 +238,7 @@ fn large_contents_are_stored_as_blobs() {
         text
     );
     assert_eq!(stored(&lines[4]["content"]), text);
-    let digest = record::sha256_hex(whole_id.as_bytes());
+    let digest = sha256_hex(whole_id.as_bytes());
     for line in &lines[2..5] {
         let id = line["metadata"]["tool_use_id"].as_str().unwrap();
         assert!(id.starts_with("éé") && id.len() < 512, "{id}");

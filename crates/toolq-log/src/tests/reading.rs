@@ -1,14 +1,14 @@
 //! A log is read exactly as it was written, or not at all.
 
-use crate::read::CorruptionKind;
-use crate::records::{
-    CallContent, CallEndRecord, CallRecord, SessionEndRecord, SessionRecord, StartRecord,
-    TurnRecord, record,
-};
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
 use super::*;
+use crate::error::CorruptionKind;
+use crate::records::{
+    CallContent, CallEndRecord, CallRecord, SessionEndRecord, SessionRecord, StartRecord,
+    TurnRecord, record,
+};
 
 /// Writes a log of two sessions, each with a call that ran and a rejected one.
 pub(crate) fn write_sample_log(dir: &TempDir) -> PathBuf {

@@ -1,7 +1,7 @@
 //! A log with a torn end continues after its last whole record, and nothing is lost.
 
-use crate::open::LockedLog;
-use crate::records::{RecoveredRecord, record};
+use crate::locked_log::LockedLog;
+use crate::records::{RecoveredRecord, sha256_hex};
 use crate::tests::reading::{count_line_breaks, read_records, write_sample_log};
 
 use super::*;
@@ -61,7 +61,7 @@ fn a_log_cut_off_at_any_byte_is_recovered() {
         let copy = dir.path().join(&recovered[0].file);
         assert_eq!(fs::read(&copy).unwrap(), whole[kept..cut]);
         assert_eq!(recovered[0].dropped_bytes, (cut - kept) as u64);
-        assert_eq!(recovered[0].sha256, record::sha256_hex(&whole[kept..cut]));
+        assert_eq!(recovered[0].sha256, sha256_hex(&whole[kept..cut]));
         assert_eq!(
             fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
             0o600
@@ -98,7 +98,7 @@ fn an_interrupted_recovery_is_finished_by_the_next() {
         let recovered = recovered_fields(&records);
         for copy in &recovered {
             let aside = fs::read(dir.path().join(&copy.file)).unwrap();
-            assert_eq!(record::sha256_hex(&aside), copy.sha256);
+            assert_eq!(sha256_hex(&aside), copy.sha256);
         }
         recovered
             .iter()

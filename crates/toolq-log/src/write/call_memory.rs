@@ -2,8 +2,7 @@
 
 use crate::memory::{Claim, EntryName, RememberedIn, Settlement};
 use crate::records::{RecordKind, ResolveRecord, recorded_text};
-use crate::write::journal::Place;
-use crate::write::keeper::Job;
+use crate::write::journal::{Job, Place};
 use crate::write::session_log::{Recorder, SessionLog};
 use toolq_core::types::{
     CallClaim, CallHistory, CallKey, CallMemory, CallRef, CommitDone, EmitError, RecalledCall,

@@ -1,10 +1,8 @@
 //! Appends records to a log, and makes them durable when a promise depends on it.
 
 mod call_memory;
-mod calls;
 mod events;
 pub(crate) mod journal;
-mod keeper;
 pub(crate) mod log_file;
 mod session_log;
 

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::client::event::ServerIdentity;
+use crate::client::ServerIdentity;
 use crate::framing::{EmptyObject, Outbox};
 use crate::message::RpcError;
 use crate::protocol::{

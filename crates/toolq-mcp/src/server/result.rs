@@ -7,11 +7,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::call_result::{CallToolResult, ContentBlock};
 use crate::http::ParamHeaders;
 use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
 use crate::server::request::{Elicitation, InputRequests, input_requests};
-use crate::tool::Tool;
+use crate::tool::{CallToolResult, ContentBlock, Tool};
 
 /// How long clients may keep lists, in milliseconds. The catalog may be replaced while the server runs, and clients aren't
 /// told, so it takes them at most this long to see the new list.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::call_result::CallToolResult;
 use crate::framing::{EmptyObject, Outbox};
 use crate::message::{KEPT_BYTES, Message, MessageStart, RequestId, RpcError, parse_messages};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
@@ -19,6 +18,7 @@ use crate::server::result::{
     CallToolAnswer, DiscoverResult, InitializeResult, InputRequiredResult, ListToolsResult,
     ProgressParams, ToolCatalog, WithdrawnParams,
 };
+use crate::tool::CallToolResult;
 use redact::Mask;
 
 /// A server's side of a connection. Hand over every line that the client sends, and send every byte that

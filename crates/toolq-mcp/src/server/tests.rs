@@ -4,10 +4,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::call_result::{CallToolResult, ContentBlock};
 use crate::client::{CallMeta, ClientSession, SessionEvent};
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 use crate::tool::Tool;
+use crate::tool::{CallToolResult, ContentBlock};
 
 fn catalog() -> Arc<ToolCatalog> {
     let server = Implementation {

@@ -1,6 +1,5 @@
 //! What each tool and server needs and this machine lacks. Runs no program, and sends nothing but the beginning of connections.
 
-mod places;
 mod programs;
 mod report;
 
@@ -22,8 +21,7 @@ use toolq_core::types::{
     ToolsConfig,
 };
 
-pub(super) use places::find_machine_warnings;
-pub(super) use report::{NeedsSurvey, render_text, summarize};
+pub(super) use report::{NeedsSurvey, find_machine_warnings, render_text, summarize};
 
 /// What the needs depend on.
 struct Surroundings<'a> {

@@ -22,8 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::commands::serve::http::endpoint::OpenEndpoint;
-use crate::commands::serve::http::post::HttpReplyBody;
-use crate::commands::serve::http::{CLIENT_TIMEOUT, OUTPUT_GRACE};
+use crate::commands::serve::http::post::{CLIENT_TIMEOUT, HttpReplyBody};
 
 /// How many connections there may be, if the process may open that many files. For a further one, an idle one ends.
 const MAX_CONNECTIONS: u64 = 1024;
@@ -293,3 +292,6 @@ impl<B: Body + Unpin> Body for TrackedBody<B> {
         self.body.size_hint()
     }
 }
+
+/// How long clients may take to read the last answers.
+pub(crate) const OUTPUT_GRACE: Duration = Duration::from_secs(2);

@@ -1,9 +1,8 @@
 //! Clients over streamable HTTP: each message is a POST to one path, and its response has the answer.
 //!
-//! `connections` accepts sockets; `endpoint` decides by method, path and headers what a request is, with `access`;
-//! `post` reads messages and answers them by a `reply`. Clients of the legacy era are in `sessions`.
+//! `connections` accepts sockets; `endpoint` decides by method, path and headers what a request is, and whether it is
+//! let in; `post` reads messages and answers them.
 
-mod access;
 mod connections;
 mod endpoint;
 mod post;
@@ -12,29 +11,20 @@ mod tests;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::commands::serve::http::access::{AccessPolicy, BearerToken, WebOrigin};
-use crate::commands::serve::http::connections::Connections;
-use crate::commands::serve::http::endpoint::Endpoint;
+use crate::commands::serve::http::connections::{Connections, OUTPUT_GRACE};
+use crate::commands::serve::http::endpoint::{
+    AccessPolicy, BearerToken, Endpoint, PATH, WebOrigin,
+};
 use crate::commands::serve::open_calls::OpenCalls;
-use crate::commands::serve::{ClientTransport, ServeArguments};
-use crate::context::CommandContext;
+use crate::commands::serve::served_client::ClientTransport;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
+use toolq_core::os::Environment;
 use toolq_engine::RunControl;
 use toolq_mcp::server::ToolCatalog;
-
-/// The path of all requests.
-const PATH: &str = "/mcp";
-
-/// How long a client may keep the server waiting: for the headers of its next request, for a body, and for room to send.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long clients may take to read the last answers.
-const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Serves clients over HTTP.
 pub(crate) struct HttpService {
@@ -118,18 +108,19 @@ pub(crate) struct HttpListener {
 }
 
 impl HttpListener {
-    /// Begins to listen if the arguments say so.
+    /// Begins to listen. The variable `token_env` has the token that requests must have, and pages of `origins` are answered.
     ///
     /// # Errors
     /// The arguments are unsafe or contradict each other, or the address can't be used.
     pub(crate) fn open(
-        arguments: &ServeArguments,
-        context: &CommandContext,
-    ) -> Result<Option<Self>, CommandError> {
-        let Some(address) = arguments.http else {
-            return Ok(None);
-        };
-        let token = read_token(arguments, context)?;
+        address: SocketAddr,
+        token_env: Option<&str>,
+        origins: &[String],
+        environment: &Environment,
+    ) -> Result<Self, CommandError> {
+        let token = token_env
+            .map(|name| read_token(name, environment))
+            .transpose()?;
         if token.is_none() && !address.ip().is_loopback() {
             let message = format!(
                 "{address} can be reached from other machines, and no token keeps them out"
@@ -138,7 +129,7 @@ impl HttpListener {
                 "name the variable that has the token with `--token-env NAME`, or listen on 127.0.0.1",
             ));
         }
-        let origins = arguments.origin.iter().map(|origin| {
+        let origins = origins.iter().map(|origin| {
             WebOrigin::parse(origin)
                 .map_err(|why| CommandError::usage(format!("--origin {origin}: {why}")))
         });
@@ -149,24 +140,18 @@ impl HttpListener {
         let failed = |error| CommandError::usage(format!("can't listen on {address}: {error}"));
         let socket = TcpListener::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        Ok(Some(Self {
+        Ok(Self {
             address: socket.local_addr().map_err(failed)?,
             socket,
             access,
-        }))
+        })
     }
 }
 
 /// Reads the token from the variable that holds it.
-fn read_token(
-    arguments: &ServeArguments,
-    context: &CommandContext,
-) -> Result<Option<BearerToken>, CommandError> {
-    let Some(name) = &arguments.token_env else {
-        return Ok(None);
-    };
+fn read_token(name: &str, environment: &Environment) -> Result<BearerToken, CommandError> {
     let unusable = |why: &str| CommandError::usage(format!("--token-env {name}: {why}"));
-    let value = context.environment.get(name).unwrap_or_default();
+    let value = environment.get(name).unwrap_or_default();
     let token = value.trim();
     if token.is_empty() {
         return Err(unusable("the variable is unset or empty"));
@@ -182,5 +167,5 @@ fn read_token(
         );
         return Err(unusable(&why).with_hint("`openssl rand -hex 32` makes one"));
     }
-    Ok(Some(BearerToken::new(token)))
+    Ok(BearerToken::new(token))
 }

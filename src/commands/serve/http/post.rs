@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
@@ -19,11 +19,11 @@ use hyper::{HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::commands::serve::http::CLIENT_TIMEOUT;
 use crate::commands::serve::http::endpoint::{OpenEndpoint, json_response, unknown_session};
-use crate::commands::serve::new_random_id;
 use crate::commands::serve::open_calls::OpenCalls;
-use crate::commands::serve::served_client::{ClientIdentity, ReplyChannel, ServedClient};
+use crate::commands::serve::served_client::{
+    ClientIdentity, ReplyChannel, ServedClient, new_random_id,
+};
 use toolq_mcp::http::{PostError, PostHeaders, PostTarget, PostedBody, SESSION_ID_HEADER};
 use toolq_mcp::server::ServerSession;
 use toolq_mcp::{ProtocolVersion, RpcError};
@@ -413,3 +413,6 @@ impl Body for PostMessages {
         Poll::Ready(Some(Ok(Frame::data(events.into()))))
     }
 }
+
+/// How long a client may keep the server waiting: for the headers of its next request, for a body, and for room to send.
+pub(crate) const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);

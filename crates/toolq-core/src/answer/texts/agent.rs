@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::http;
+use crate::answer::texts::{ErrorText, http};
 use crate::text::truncate;
 use crate::types::{AgentFailure, TransportError};
 

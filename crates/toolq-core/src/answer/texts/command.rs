@@ -1,7 +1,6 @@
 //! Explains programs that failed, were killed, or were never started.
 
-use crate::answer::texts::error_text::{ErrorText, join_streams};
-use crate::answer::texts::limits;
+use crate::answer::texts::{ErrorText, join_streams, limits};
 use crate::text::escape;
 use crate::types::{LimitKind, SpawnError, Tool};
 

@@ -3,9 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::rejected::{self, describe_drift};
-use crate::answer::texts::{http, truncation};
+use crate::answer::texts::{ErrorText, http, truncation};
 use crate::text::format_duration;
 use crate::types::{
     AgentFailure, CallEnding, DoubtCause, MessageKey, Outcome, ProblemDetail, Rejection,
@@ -97,10 +96,6 @@ fn first_line(text: &str) -> Option<&str> {
 fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
-
-// The parts of an error text.
-
-// The pieces that texts are made of: lines and text blocks.
 
 // The texts under `messages` in tools.yaml: which one applies to an outcome, and what is filled in.
 

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::halted;
+use crate::answer::texts::{ErrorText, rejected};
 use crate::text::{format_duration, truncate};
 use crate::types::{
     DoubtCause, Effect, MessageKey, Tool, TransportCause, TransportError, TransportPhase,
@@ -175,7 +174,7 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
         DoubtCause::Interrupted(halt) => {
             format!(
                 "{}, and no complete result had arrived",
-                halted::halt_cause_text(*halt)
+                rejected::halt_cause_text(*halt)
             )
         }
         DoubtCause::Canceled(failed_tool) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answer::texts::error_text::{ErrorText, partial_output_text};
+use crate::answer::texts::{ErrorText, partial_output_text};
 use crate::text::{format_bytes, format_duration};
 use crate::types::{Backing, CallEnding, CommandLimits, Effect, LimitKind, Tool};
 

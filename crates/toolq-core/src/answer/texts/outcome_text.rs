@@ -8,12 +8,13 @@ use std::borrow::Cow;
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::answer::texts::error_text::{ErrorText, join_lines, partial_output_text, text_block};
 use crate::answer::texts::failure_cause::{
     exceeded_limit, failure_cause, fill_message, message_key,
 };
 use crate::answer::texts::truncation::{self, OutputReader};
-use crate::answer::texts::{agent, command, halted, http, limits, rejected};
+use crate::answer::texts::{
+    ErrorText, agent, command, http, join_lines, limits, partial_output_text, rejected, text_block,
+};
 use crate::text::truncate;
 use crate::types::{
     Backing, Call, CallAnswer, CallConflict, CallEnding, CallReport, DoubtCause, Leftovers,
@@ -215,7 +216,7 @@ fn error_text(
             failed_tool: by, ..
         } => rejected::explain_canceled(by, tool, partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
-            halted::explain_interrupted(*by, tool, partial_output_text(&output, stderr))
+            rejected::explain_interrupted(*by, tool, partial_output_text(&output, stderr))
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::answer::texts::error_text::{ErrorText, text_block};
+use crate::answer::texts::{ErrorText, text_block};
 use crate::text::{format_bytes, truncate};
 use crate::types::{CaptureStats, OutputUnavailable, ResultContent, Tool};
 

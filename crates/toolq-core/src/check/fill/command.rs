@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::check::fill::path_texts::{anchor_path, anchored_path_start};
-use crate::check::fill::template_values::{
+use crate::check::fill::{
     ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
 };
 use crate::json::{Input, JsonText};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::check::fill::template_values::{find_value, value_text};
+use crate::check::fill::{find_value, value_text};
 use crate::json::{Input, JsonText, json_pointer};
 use crate::types::{
     BodyTemplate, CommandBacking, McpBacking, SandboxEntry, StdinSource, Template, TemplatePart,

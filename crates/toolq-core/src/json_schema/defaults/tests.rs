@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::json_schema::CompiledSchema;
+use crate::json_schema::{CompiledSchema, find_invalid_defaults};
 
 /// Returns the text of `input` with the defaults of `schema`.
 fn fill(schema: &Value, input: &str) -> String {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::json_schema::library::SchemaLibrary;
-use crate::json_schema::schema::validation_options;
+use crate::json_schema::library::validation_options;
 use crate::types::FormatPolicy;
 
 use super::*;

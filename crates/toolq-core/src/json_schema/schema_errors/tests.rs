@@ -121,7 +121,7 @@ fn invalid_schemas_are_reported_at_their_position() {
 fn exponential_references_are_rejected() {
     let chain = |links: usize| {
         let twice = |to: usize| json!({"anyOf": [{"$ref": format!("#/$defs/{to}")}, {"$ref": format!("#/$defs/{to}")}]});
-        let mut named: serde_json::Map<String, Value> =
+        let mut named: Map<String, Value> =
             (0..links).map(|n| (n.to_string(), twice(n + 1))).collect();
         named.insert(links.to_string(), json!({"type": "null"}));
         json!({"$defs": named, "$ref": "#/$defs/0"})

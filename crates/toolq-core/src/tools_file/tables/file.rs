@@ -22,12 +22,10 @@ use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::builtins::resolve_builtins;
 use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
 use crate::tools_file::tables::messages::{MessagesFile, resolve_messages};
+use crate::tools_file::tables::rules::{RuleFile, ToolRules};
 use crate::tools_file::tables::server::ServerFile;
 use crate::tools_file::tables::server_tools::{ServerTools, resolve_servers};
-use crate::tools_file::tables::settings::ToolRules;
-use crate::tools_file::tables::tool::{
-    Defaults, NormalizeFile, RuleFile, ToolFile, resolve_normalizers,
-};
+use crate::tools_file::tables::tool::{Defaults, NormalizeFile, ToolFile, resolve_normalizers};
 use crate::tools_file::tables::tools::{ToolParts, resolve_program_defaults, resolve_tools};
 use crate::tools_file::tables::values::PriceNumber;
 use crate::tools_file::tables::when::{WhenField, check_when_of};

@@ -13,6 +13,7 @@ pub(crate) mod http;
 pub(crate) mod limits;
 pub(crate) mod messages;
 pub(crate) mod request;
+pub(crate) mod rules;
 pub(crate) mod sandbox;
 pub(crate) mod schemas;
 pub(crate) mod server;

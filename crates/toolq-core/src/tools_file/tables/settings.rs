@@ -1,10 +1,8 @@
 //! Settings that are inherited: a tool's own key takes precedence, then the first of `rules` that matches its name and has
 //! the key, then the `defaults` of its server, then those of the file. Tables are layered key by key.
 
-use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
@@ -14,12 +12,10 @@ use crate::tools_file::tables::limits::{
     check_timeout, layer_limits, layer_retries, layer_timeouts, resolve_retry, resolve_timeout,
 };
 use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, layer_sandboxes};
-use crate::tools_file::tables::tool::{RuleFile, ToolFile};
 use crate::tools_file::tables::values::{RateText, SizeText};
-use crate::tools_file::tables::when::{ApproveForm, SafetyForm, resolve_approval};
+use crate::tools_file::tables::when::{ApproveForm, resolve_approval};
 use crate::types::{
-    DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SAVED, Effect, Leftovers, OnDoubt, OnFailure, OutputKind,
-    RuleSetting, SafetyPolicy, SafetyRule, Span, Tool,
+    DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SAVED, Effect, Leftovers, OnDoubt, OnFailure, OutputKind, Tool,
 };
 
 /// Declares the settings of a tool that can be inherited: this is their only list. Each has its type, and how a value is layered
@@ -42,7 +38,7 @@ macro_rules! settings {
             }
 
             /// Returns the keys that are there.
-            fn keys(&self) -> impl Iterator<Item = &'static str> {
+            pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
                 let keys = [$((stringify!($key), self.$key.is_missing()),)*];
                 keys.into_iter().filter(|(_, is_missing)| !is_missing).map(|(key, _)| key)
             }
@@ -108,7 +104,7 @@ impl Layer {
     }
 
     /// Returns the keys that are there.
-    fn keys(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
         let leftovers = (!self.leftovers.is_missing()).then_some("leftovers");
         let limits = (!self.limits.is_missing()).then_some("limits");
         self.tool.keys().chain(leftovers).chain(limits)
@@ -164,174 +160,4 @@ impl Layer {
             ..Tool::default()
         }
     }
-}
-
-/// The rules of a file.
-pub(crate) struct ToolRules<'f>(Vec<RuleMatcher<'f>>);
-
-struct RuleMatcher<'f> {
-    file: &'f RuleFile,
-    settings: &'f Layer,
-    glob_text: &'f str,
-    glob: GlobMatcher,
-    span: Span,
-}
-
-impl<'f> ToolRules<'f> {
-    /// Reads the rules, and reports those that are incomplete or have an invalid glob.
-    pub(crate) fn read(
-        rules: &'f Field<Vec<Field<RuleFile>>>,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
-        Self(
-            rules
-                .items()
-                .filter_map(|rule| build_matcher(rule, diagnostics))
-                .collect(),
-        )
-    }
-
-    /// Warns about rules that match no tool.
-    pub(crate) fn warn_about_unused(&self, names: &[&str], diagnostics: &mut Diagnostics) {
-        for matcher in &self.0 {
-            if !names.iter().any(|name| matcher.glob.is_match(name)) {
-                diagnostics.warning(
-                    (matcher.span, "matches nothing"),
-                    format!("no tool name matches `{}`", matcher.glob_text),
-                    "a rule matches whole names; `*` matches any text",
-                );
-            }
-        }
-    }
-
-    /// Returns the rules that match the tool `name`.
-    fn matching(&self, name: &str) -> impl Iterator<Item = &RuleMatcher<'f>> {
-        self.0.iter().filter(move |rule| rule.glob.is_match(name))
-    }
-
-    /// Returns the effect that a rule gives the tool `name`.
-    pub(crate) fn effect(&self, name: &str) -> Option<Effect> {
-        self.matching(name)
-            .find_map(|rule| rule.file.effect.copied())
-    }
-
-    /// Returns what the tool `name` inherits: the settings of its rules, and below them `defaults`.
-    pub(crate) fn layer(&self, name: &str, defaults: &Layer) -> Layer {
-        let mut layered = Layer::default();
-        for rule in self.matching(name) {
-            layered = layered.over(rule.settings);
-        }
-        layered.over(defaults)
-    }
-
-    /// Returns which rules set keys that `tool` leaves out, except for its concurrency safety.
-    pub(crate) fn list_settings(&self, name: &str, tool: &ToolFile) -> Vec<RuleSetting> {
-        let effect_key = |effect: &Field<Effect>| (!effect.is_missing()).then_some("effect");
-        // The keys of its `command` aren't looked at.
-        let mut set_keys: Vec<&str> = tool.settings.keys().collect();
-        set_keys.extend(effect_key(&tool.effect));
-        let mut settings = Vec::new();
-        for rule in self.matching(name) {
-            for key in effect_key(&rule.file.effect)
-                .into_iter()
-                .chain(rule.settings.keys())
-            {
-                if !set_keys.contains(&key) {
-                    set_keys.push(key);
-                    settings.push(RuleSetting {
-                        key,
-                        glob: rule.glob_text.to_owned(),
-                    });
-                }
-            }
-        }
-        settings
-    }
-
-    /// Returns what decides whether calls of the tool `name` are concurrency-safe. What the lock says is below all that
-    /// the file says.
-    pub(crate) fn resolve_safety(
-        &self,
-        name: &str,
-        tool: &ToolFile,
-        locked_effect: Option<Effect>,
-    ) -> SafetyPolicy {
-        match tool.concurrency_safe.value() {
-            Some(SafetyForm::Boolean(safe)) => return SafetyPolicy::Declared(*safe),
-            Some(SafetyForm::Table(table)) => {
-                return SafetyPolicy::When(
-                    table.when.value().cloned().unwrap_or(Value::Bool(false)),
-                );
-            }
-            None => {}
-        }
-        let safety_rule = |decide: fn(&RuleFile) -> Option<bool>| {
-            self.matching(name).find_map(|rule| {
-                Some(SafetyPolicy::Rule(SafetyRule {
-                    glob: rule.glob_text.into(),
-                    safe: decide(rule.file)?,
-                }))
-            })
-        };
-        if let Some(policy) = safety_rule(|rule| rule.concurrency_safe.copied()) {
-            return policy;
-        }
-        let by_effect = |effect: &Effect| SafetyPolicy::Effect(*effect == Effect::Read);
-        if let Some(effect) = tool.effect.value() {
-            return by_effect(effect);
-        }
-        safety_rule(|rule| rule.effect.value().map(|effect| *effect == Effect::Read))
-            .or(locked_effect.as_ref().map(by_effect))
-            .unwrap_or_default()
-    }
-}
-
-fn build_matcher<'f>(
-    rule: &'f Spanned<RuleFile>,
-    diagnostics: &mut Diagnostics,
-) -> Option<RuleMatcher<'f>> {
-    let file = &rule.value;
-    let settings = &file.settings;
-    settings.check_shared(diagnostics);
-    let sets_nothing = file.concurrency_safe.is_missing()
-        && file.effect.is_missing()
-        && settings.keys().next().is_none();
-    for (is_missing, message) in [
-        (file.tools.is_missing(), "the rule has no `tools`"),
-        (sets_nothing, "the rule sets nothing"),
-    ] {
-        if is_missing {
-            diagnostics.error(
-                (rule.span, "this rule"),
-                message,
-                "write a rule as `{tools: \"get_*\", concurrency_safe: true}`",
-            );
-        }
-    }
-    let glob = file.tools.spanned()?;
-    Some(RuleMatcher {
-        file,
-        settings,
-        glob_text: &glob.value,
-        glob: compile_glob(glob, diagnostics)?,
-        span: glob.span,
-    })
-}
-
-/// Compiles a glob for whole names, or reports why it isn't one.
-pub(crate) fn compile_glob(
-    glob: &Spanned<String>,
-    diagnostics: &mut Diagnostics,
-) -> Option<GlobMatcher> {
-    let built = GlobBuilder::new(&glob.value)
-        .literal_separator(false)
-        .build();
-    if let Err(error) = &built {
-        diagnostics.error(
-            glob.span,
-            format!("`{}` isn't a valid glob: {}", glob.value, error.kind()),
-            "globs can contain `*`, `?`, `[a-z]` and `{one,other}`",
-        );
-    }
-    Some(built.ok()?.compile_matcher())
 }

@@ -143,23 +143,6 @@ pub struct NormalizeFile {
     pub with: Field<String>,
 }
 
-/// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["tools"], "minProperties" = 2))]
-pub struct RuleFile {
-    /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
-    pub tools: Field<String>,
-    /// Whether their calls may run in parallel with other safe calls.
-    pub concurrency_safe: Field<bool>,
-    /// What they do to the world.
-    pub effect: Field<Effect>,
-    /// What can also be inherited.
-    #[serde(rename = "$settings")]
-    #[schemars(flatten)]
-    pub settings: Layer,
-}
-
 /// Reports a wrapper of a tool that has no program.
 pub(crate) fn check_wrapped(tool: &ToolFile, diagnostics: &mut Diagnostics) {
     let has_program =

@@ -18,12 +18,13 @@ use crate::tools_file::tables::env::{resolve_default_env, resolve_pass_env};
 use crate::tools_file::tables::http::{ServersByName, resolve_http, resolve_mcp};
 use crate::tools_file::tables::limits::reject_unsafe_retry;
 use crate::tools_file::tables::messages::resolve_messages;
+use crate::tools_file::tables::rules::ToolRules;
 use crate::tools_file::tables::sandbox::{check_sandbox, resolve_sandbox};
 use crate::tools_file::tables::schemas::{
     check_tool_name, check_tool_schema, resolve_input_schema, resolve_output_schema,
 };
 use crate::tools_file::tables::server_tools::ServerTools;
-use crate::tools_file::tables::settings::{Layer, ToolRules};
+use crate::tools_file::tables::settings::Layer;
 use crate::tools_file::tables::tool::{
     Defaults, ToolFile, check_wrapped, resolve_destructive, resolve_empty_output, resolve_ignored,
     resolve_normalize, resolve_status,

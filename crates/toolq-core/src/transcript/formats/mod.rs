@@ -21,9 +21,7 @@ use crate::transcript::raw_call::RawCall;
 use crate::transcript::stream::Messages;
 use crate::types::{Dialect, RecordedResult};
 
-pub use anthropic::invalid_input_object;
 pub(crate) use anthropic::returnable_content;
-pub(crate) use openai_responses::CUSTOM_CALL;
 
 /// A dialect's documents.
 pub(crate) trait Format: Sync {

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject, to_json_line};
-use crate::transcript::formats::{CUSTOM_CALL, invalid_input_object};
 use crate::transcript::index::CallId;
 use crate::transcript::input_source::InputError;
-use crate::transcript::raw_call::{RawCall, parse_input_text, quote_json};
+use crate::transcript::raw_call::{
+    CUSTOM_CALL, RawCall, invalid_input_object, parse_input_text, quote_json,
+};
 use crate::transcript::stream::call_input::CallInput;
 use crate::types::{AnswerForm, Call, CallKind, Dialect, ResponseEnding, Turn, TurnOrigin};
 

@@ -15,9 +15,10 @@ use crate::transcript::input_source::LineCol;
 use crate::transcript::reply_pairing::{UnknownKinds, add_kinds};
 use crate::transcript::stream::call_input::{Arrival, CallInput};
 use crate::transcript::stream::message_record::{Block, BlockKind, MessageRecord, StreamEvent};
-use crate::transcript::stream::messages::wholeness::TWO_INPUTS;
 use crate::types::{AnswerForm, Call, CallKind, Dialect, ResponseEnding, TurnOrigin};
 
+/// What is said where a call has two different inputs.
+const TWO_INPUTS: &str = "it has two different inputs";
 /// What is said where a piece of an input doesn't stand under its key.
 pub(crate) const UNCLEAR_INPUT: &str = "what may be a piece of its input isn't where it should be";
 

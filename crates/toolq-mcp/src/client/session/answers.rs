@@ -3,13 +3,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::call_result::{CallToolResult, ResultMembers};
-use crate::client::event::{CallError, SessionEvent};
 use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID, unreadable};
-use crate::client::session::{ClientSession, PendingCall, PendingRequest};
-use crate::client::tool_list::{NextPage, ToolListPages, unreadable_list};
+use crate::client::session::{
+    ClientSession, NextPage, PendingCall, PendingRequest, ToolListPages, unreadable_list,
+};
+use crate::client::{CallError, SessionEvent};
 use crate::framing::EmptyObject;
 use crate::message::{MessageStart, RequestId, RpcError};
+use crate::tool::{CallToolResult, ResultMembers};
 
 /// How often a server may ask to repeat the request of one call.
 const MAX_ROUNDS: u32 = 8;

@@ -3,11 +3,8 @@
 use crate::transcript::input_source::InputError;
 use crate::transcript::stream::call_input::Arrival;
 use crate::transcript::stream::message_record::{Block, PartialCall, StreamEvent};
-use crate::transcript::stream::messages::{Messages, OpenMessage};
+use crate::transcript::stream::messages::{Messages, OpenMessage, TWO_INPUTS};
 use crate::types::{Dialect, ResponseEnding};
-
-/// What is said where a call has two different inputs.
-pub(super) const TWO_INPUTS: &str = "it has two different inputs";
 
 impl OpenMessage {
     /// Returns the position of the first call of which not all is known.
