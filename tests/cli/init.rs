@@ -334,7 +334,7 @@ fn assert_loop_goes_on(language: &str) {
         r#"toolq init -q --agent-loop {language} || exit
         {command} "Pay the rent." && exit 8
         {command} another && exit 9
-        {command} && cat book && test ! -e conversation.json"#
+        {command} "Pay the rent." && cat book && test ! -e conversation.json"#
     );
     let pay =
         "{input_schema: {type: object}, effect: write, command: [sh, -c, 'echo paid >> book']}";
@@ -352,34 +352,73 @@ fn assert_loop_goes_on(language: &str) {
     assert_eq!(requests, 3, "{language}: the message isn't asked for again");
 }
 
-/// A call that waits for an approval stops the loop in a shell. Once it is approved, the loop goes on with it.
-#[test]
-fn the_shell_loop_waits_for_an_approval() {
-    let Some(command) = loop_command("sh") else {
-        return;
-    };
+/// Runs a script in which `{agent}` is the loop in this language, for a model that pays and then answers. Returns how it ended
+/// and how many requests the API got, or `None` where the loop can't run.
+fn run_paying_loop(language: &str, approve: bool, script: &str) -> Option<(CliOutput, usize)> {
+    let command = loop_command(language)?;
     let pay = calls_response(&[("pay", json!({}))]);
     let api = ScriptedApi::new(&[pay, text_response("It is paid.")]);
     let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let script = format!(
-        r#"toolq init -q --agent-loop sh && {command} "Pay the rent."; test $? = 6 || exit 9
-        test ! -e book && toolq approvals -q approve "$(toolq approvals --format json | jq -r '.[0].id')" && {command} && cat book"#
+    let script = script.replace("{agent}", &command);
+    let tools = format!(
+        "tools: {{pay: {{input_schema: {{type: object}}, approve: {approve}, command: [sh, -c, 'echo paid >> book']}}}}"
     );
     let ran = CliSandbox::new()
-        .tools("tools: {pay: {input_schema: {type: object}, approve: true, command: [sh, -c, 'echo paid >> book']}}")
+        .tools(&tools)
         .env("PATH", &format!("{}:{path}", bin.display()))
         .env("ANTHROPIC_BASE_URL", &api.url)
         .env("ANTHROPIC_API_KEY", "c4n4ry-key")
-        .run_shell(&script);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(ran.stdout, "It is paid.\npaid\n");
-    assert!(
-        ran.stderr.contains("waits for an approval"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(api.requests().len(), 2);
+        .run_shell(&format!(
+            "toolq init -q --agent-loop {language} || exit; {script}"
+        ));
+    Some((ran, api.requests().len()))
+}
+
+/// A call that waits for an approval stops the loop. Once it is approved, the same command goes on with it.
+#[test]
+fn a_loop_waits_for_an_approval() {
+    for language in ["sh", "python", "typescript"] {
+        let Some((ran, requests)) = run_paying_loop(
+            language,
+            true,
+            r#"{agent} "Pay the rent."; test $? = 6 && test ! -e book && test -e conversation.json || exit 9
+            toolq approvals -q approve "$(toolq approvals --format json | jq -r '.[0].id')" || exit 8
+            {agent} "Pay the rent." && cat book && test ! -e conversation.json && toolq approvals"#,
+        ) else {
+            continue;
+        };
+        assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "It is paid.\npaid\n", "{language}");
+        let line = "a call waits for an approval: see 'toolq approvals', then run '";
+        let line = if language == "sh" {
+            line
+        } else {
+            &line[..line.len() - 1]
+        };
+        assert!(ran.stderr.contains(line), "{language}: {}", ran.stderr);
+        assert_eq!(requests, 2, "{language}");
+    }
+}
+
+/// A call in doubt isn't an answer: the loop ends, and keeps the conversation until somebody has settled it.
+#[test]
+fn a_loop_ends_at_a_call_in_doubt() {
+    for language in ["sh", "python", "typescript"] {
+        let Some((ran, requests)) = run_paying_loop(
+            language,
+            false,
+            r#"TOOLQ_FAILPOINT=start.after:1:kill {agent} "Pay the rent."; test $? = 137 || exit 9
+            {agent} "Pay the rent."; test $? = 3 && test -e conversation.json || exit 8
+            {agent}; test $? = 3 && test -e conversation.json && cat conversation.json"#,
+        ) else {
+            continue;
+        };
+        assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
+        let line = "not every call could run: see 'toolq log show', then run ";
+        assert_eq!(ran.stderr.matches(line).count(), 2, "{}", ran.stderr);
+        assert_eq!(requests, 1, "{language}");
+    }
 }
 
 #[test]
