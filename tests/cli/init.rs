@@ -152,7 +152,7 @@ fn the_tools_of_a_coding_agent_keep_to_their_directory() {
         "old_text occurs more than once",
         "old_text does not occur",
         "none.txt doesn't exist, or is empty",
-        "files of .git can't be written",
+        "Path must not lead into .git",
         "Path must not lead to tools.yaml",
         "Path must be within working directory",
         "Permission denied",
@@ -163,6 +163,132 @@ fn the_tools_of_a_coding_agent_keep_to_their_directory() {
     for ((text, is_error), expected) in results.iter().zip(expected) {
         assert!(*is_error && text.contains(expected), "{text}");
     }
+}
+
+/// A script may make any link where it may write, and what a link leads to stays out of reach.
+#[test]
+fn the_tools_of_a_coding_agent_reach_no_git_through_a_link() {
+    if lacks_coding_tools() {
+        return;
+    }
+    let edit = |path| {
+        let input = json!({"path": path, "old_text": "bare", "new_text": "fsmonitor"});
+        ("edit_file", input)
+    };
+    let results = coding_results(&[
+        (
+            "bash",
+            json!({"script": "ln -s ../.git src/git; ln -s ../.git/config src/file"}),
+        ),
+        edit("src/git/config"),
+        edit("src/file"),
+        (
+            "write_file",
+            json!({"path": "src/git/hooks/pre-commit", "content": "date"}),
+        ),
+        ("bash", json!({"script": "ln .git/config src/hard"})),
+        ("bash", json!({"script": "echo > src/git/hooks/pre-commit"})),
+        ("bash", json!({"script": "mv .git src/moved"})),
+    ]);
+    assert!(!results[0].1, "{results:?}");
+    let expected = [
+        "Path must not lead into .git",
+        "Path must not lead into .git",
+        "Path must not lead into .git",
+        "Invalid cross-device link",
+        "Permission denied",
+        "Permission denied",
+    ];
+    for ((text, is_error), expected) in results[1..].iter().zip(expected) {
+        assert!(*is_error && text.contains(expected), "{text}");
+    }
+    assert_eq!(results.len(), 1 + expected.len());
+}
+
+/// What a model would otherwise take for an empty result, or wouldn't hear of.
+#[test]
+fn the_tools_of_a_coding_agent_say_what_happened() {
+    if lacks_coding_tools() {
+        return;
+    }
+    let results = coding_results(&[
+        ("read_file", json!({"path": "notes.txt", "offset": 9})),
+        ("glob", json!({"pattern": "src/*.{rs,toml}"})),
+        ("glob", json!({"pattern": "**/*.txt"})),
+        ("grep", json!({"pattern": "work", "path": "src/main.rs"})),
+        ("grep", json!({"pattern": "version|built"})),
+        (
+            "bash",
+            json!({"script": "echo seen; echo > tools.yaml; true"}),
+        ),
+        ("bash", json!({"script": "sleep 60 & echo started"})),
+        (
+            "bash",
+            json!({"script": "printf 'one\ntwo' > src/open; mkdir src/target; echo built > src/target/a.txt"}),
+        ),
+        (
+            "edit_file",
+            json!({"path": "src/open", "old_text": "two", "new_text": "2"}),
+        ),
+        ("glob", json!({"pattern": "**/*.txt"})),
+        ("grep", json!({"pattern": "built"})),
+        ("bash", json!({"script": "od -An -c src/open"})),
+    ]);
+    let expected = [
+        "(the file is empty, or has no line at `offset`)",
+        "(no file matches. `{a,b}` isn't known: make a call for each)",
+        "notes.txt",
+        "src/main.rs:2:    work();",
+        "(nothing matches)",
+        "seen\nstderr:\nbash: line 1: tools.yaml: Permission denied",
+        "started\n[killed 1 process that it left running]",
+        "(no output)",
+        "edited src/open",
+        "notes.txt",
+        "(nothing matches)",
+        "   o   n   e  \\n   2",
+    ];
+    let texts: Vec<&str> = results.iter().map(|(text, _)| &**text).collect();
+    assert_eq!(texts, expected);
+    assert!(results.iter().all(|(_, is_error)| !is_error));
+}
+
+/// cargo creates its lock file and `target`, and a sandbox allows only what exists.
+#[test]
+fn the_tests_of_a_new_cargo_project_run() {
+    if lacks_coding_tools() {
+        return;
+    }
+    let home = std::env::var("HOME").unwrap_or_default();
+    if !Path::new(&home).join(".cargo/bin/cargo").exists() {
+        return skip("the sandbox shows cargo only where rustup installs it");
+    }
+    let run = "\"$TOOLQ\" call -q --no-log run_tests '{}'";
+    let script = format!(
+        "\"$TOOLQ\" init -q coding && {run} && ! ls Cargo.lock target 2> ls.txt && mkdir target && : > Cargo.lock && {run} && grep -q new Cargo.lock && ls target/debug"
+    );
+    let ran = CliSandbox::new()
+        .file(
+            "Cargo.toml",
+            "[package]\nname = \"new\"\nedition = \"2021\"\n",
+        )
+        .file("src/lib.rs", "#[test]\nfn it_runs() {}\n")
+        .env("HOME", &home)
+        .run_shell(&script)
+        .assert_exit(0);
+    let passed = ran.stdout.matches("test it_runs ... ok").count();
+    assert_eq!(passed, 2, "{}", ran.stdout);
+}
+
+#[test]
+fn init_names_every_file_that_it_writes() {
+    let ran = CliSandbox::new().run(&["init"]).assert_exit(0);
+    let note = "note: wrote tools.yaml and tools.schema.json\n";
+    assert!(ran.stderr.starts_with(note), "{}", ran.stderr);
+    let kept = CliSandbox::new().file("tools.schema.json", "mine");
+    let ran = kept.run(&["init"]).assert_exit(0);
+    let note = "note: wrote tools.yaml\n";
+    assert!(ran.stderr.starts_with(note), "{}", ran.stderr);
 }
 
 #[test]
@@ -334,7 +460,7 @@ fn assert_loop_goes_on(language: &str) {
         r#"toolq init -q --agent-loop {language} || exit
         {command} "Pay the rent." && exit 8
         {command} another && exit 9
-        {command} && cat book && test ! -e conversation.json"#
+        {command} "Pay the rent." && cat book && test ! -e conversation.json"#
     );
     let pay =
         "{input_schema: {type: object}, effect: write, command: [sh, -c, 'echo paid >> book']}";
@@ -352,34 +478,73 @@ fn assert_loop_goes_on(language: &str) {
     assert_eq!(requests, 3, "{language}: the message isn't asked for again");
 }
 
-/// A call that waits for an approval stops the loop in a shell. Once it is approved, the loop goes on with it.
-#[test]
-fn the_shell_loop_waits_for_an_approval() {
-    let Some(command) = loop_command("sh") else {
-        return;
-    };
+/// Runs a script in which `{agent}` is the loop in this language, for a model that pays and then answers. Returns how it ended
+/// and how many requests the API got, or `None` where the loop can't run.
+fn run_paying_loop(language: &str, approve: bool, script: &str) -> Option<(CliOutput, usize)> {
+    let command = loop_command(language)?;
     let pay = calls_response(&[("pay", json!({}))]);
     let api = ScriptedApi::new(&[pay, text_response("It is paid.")]);
     let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let script = format!(
-        r#"toolq init -q --agent-loop sh && {command} "Pay the rent."; test $? = 6 || exit 9
-        test ! -e book && toolq approvals -q approve "$(toolq approvals --format json | jq -r '.[0].id')" && {command} && cat book"#
+    let script = script.replace("{agent}", &command);
+    let tools = format!(
+        "tools: {{pay: {{input_schema: {{type: object}}, approve: {approve}, command: [sh, -c, 'echo paid >> book']}}}}"
     );
     let ran = CliSandbox::new()
-        .tools("tools: {pay: {input_schema: {type: object}, approve: true, command: [sh, -c, 'echo paid >> book']}}")
+        .tools(&tools)
         .env("PATH", &format!("{}:{path}", bin.display()))
         .env("ANTHROPIC_BASE_URL", &api.url)
         .env("ANTHROPIC_API_KEY", "c4n4ry-key")
-        .run_shell(&script);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(ran.stdout, "It is paid.\npaid\n");
-    assert!(
-        ran.stderr.contains("waits for an approval"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(api.requests().len(), 2);
+        .run_shell(&format!(
+            "toolq init -q --agent-loop {language} || exit; {script}"
+        ));
+    Some((ran, api.requests().len()))
+}
+
+/// A call that waits for an approval stops the loop. Once it is approved, the same command goes on with it.
+#[test]
+fn a_loop_waits_for_an_approval() {
+    for language in ["sh", "python", "typescript"] {
+        let Some((ran, requests)) = run_paying_loop(
+            language,
+            true,
+            r#"{agent} "Pay the rent."; test $? = 6 && test ! -e book && test -e conversation.json || exit 9
+            toolq approvals -q approve "$(toolq approvals --format json | jq -r '.[0].id')" || exit 8
+            {agent} "Pay the rent." && cat book && test ! -e conversation.json && toolq approvals"#,
+        ) else {
+            continue;
+        };
+        assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "It is paid.\npaid\n", "{language}");
+        let line = "a call waits for an approval: see 'toolq approvals', then run '";
+        let line = if language == "sh" {
+            line
+        } else {
+            &line[..line.len() - 1]
+        };
+        assert!(ran.stderr.contains(line), "{language}: {}", ran.stderr);
+        assert_eq!(requests, 2, "{language}");
+    }
+}
+
+/// A call in doubt isn't an answer: the loop ends, and keeps the conversation until somebody has settled it.
+#[test]
+fn a_loop_ends_at_a_call_in_doubt() {
+    for language in ["sh", "python", "typescript"] {
+        let Some((ran, requests)) = run_paying_loop(
+            language,
+            false,
+            r#"TOOLQ_FAILPOINT=start.after:1:kill {agent} "Pay the rent."; test $? = 137 || exit 9
+            {agent} "Pay the rent."; test $? = 3 && test -e conversation.json || exit 8
+            {agent}; test $? = 3 && test -e conversation.json && cat conversation.json"#,
+        ) else {
+            continue;
+        };
+        assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
+        let line = "not every call could run: see 'toolq log show', then run ";
+        assert_eq!(ran.stderr.matches(line).count(), 2, "{}", ran.stderr);
+        assert_eq!(requests, 1, "{language}");
+    }
 }
 
 #[test]

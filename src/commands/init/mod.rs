@@ -80,13 +80,15 @@ fn create_tools_file(
     if path == Path::new("-") {
         return Ok(stdout::write_line(text.trim_end())?);
     }
-    let text = if write_schema(path, arguments.force)? {
-        SCHEMA_LINE.to_owned() + &text
+    let schema = write_schema(path, arguments.force)?;
+    let first_line = schema.map_or("", |_| SCHEMA_LINE);
+    write_new_file(path, &(first_line.to_owned() + &text), arguments.force)?;
+    let also = if schema == Some(true) {
+        " and tools.schema.json"
     } else {
-        text
+        ""
     };
-    write_new_file(path, &text, arguments.force)?;
-    let wrote = format!("wrote {}", path.display());
+    let wrote = format!("wrote {}{also}", path.display());
     if arguments.from.is_some() {
         context.stderr.print_note(&format!("{wrote}; {next_step}"));
     } else {
@@ -115,18 +117,18 @@ fn starter_file(kind: StarterKind, flag: &str) -> (String, String) {
 }
 
 /// Writes the schema of tools.yaml beside it, unless that would replace a file that the user may have written. Returns
-/// whether tools.yaml can refer to the schema.
-fn write_schema(tools_path: &Path, force: bool) -> Result<bool, CommandError> {
+/// whether it was written, or `None` if tools.yaml can't refer to a schema.
+fn write_schema(tools_path: &Path, force: bool) -> Result<Option<bool>, CommandError> {
     let exists = tools_path.exists();
     // A device or pipe, such as `/dev/stdout`, is in a directory that isn't ours.
     if exists && (!force || !tools_path.is_file()) {
-        return Ok(false);
+        return Ok(None);
     }
     let schema_path = tools_path.with_file_name(SCHEMA_NAME);
     let text = format!("{:#}\n", tools_file::generate_tools_schema());
     match write_new_file(&schema_path, &text, force) {
-        Err(_) if schema_path.is_file() => Ok(true),
-        written => written.map(|()| true),
+        Err(_) if schema_path.is_file() => Ok(Some(false)),
+        written => written.map(|()| Some(true)),
     }
 }
 

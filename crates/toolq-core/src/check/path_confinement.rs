@@ -52,7 +52,7 @@ impl ToolsConfig {
 /// Judges the paths of a call that was accepted earlier once more.
 ///
 /// # Errors
-/// The rejection of the call, because a path leads outside of `root` or to one of toolq's own files now.
+/// The rejection of the call, because a path leads where it may not lead now.
 pub fn recheck_paths(accepted: &AcceptedCall, limits: PathLimits<'_>) -> Result<(), Rejection> {
     check_paths(&accepted.tool, &accepted.input, limits)
 }
@@ -61,17 +61,12 @@ pub fn recheck_paths(accepted: &AcceptedCall, limits: PathLimits<'_>) -> Result<
 ///
 /// # Errors
 /// The rejection of the call, because paths lead outside of `root`, their target can't be determined, or they lead a tool
-/// with effects to one of toolq's own files.
+/// with effects into a `.git` or to one of toolq's own files.
 pub(crate) fn check_paths(
     tool: &Tool,
     input: &Input,
     PathLimits { root, own_files }: PathLimits<'_>,
 ) -> Result<(), Rejection> {
-    let own_files = if tool.effect == Effect::Read {
-        &[]
-    } else {
-        own_files
-    };
     let command = match &tool.backing {
         Some(Backing::Command(command)) => Some(command),
         _ => None,
@@ -108,8 +103,9 @@ pub(crate) fn check_paths(
             None => format!("{REFUSAL} (it isn't a string)"),
             Some(Err(PathRefusal::Outside)) => REFUSAL.to_owned(),
             Some(Err(cause)) => format!("{REFUSAL} ({cause})"),
-            Some(Ok(())) => match find_own_file(&text.unwrap_or_default(), base, own_files) {
-                Some(file) => refuse_own_file(file),
+            Some(Ok(())) if tool.effect == Effect::Read => continue,
+            Some(Ok(())) => match bounds.find_protection(&text.unwrap_or_default(), own_files) {
+                Some(message) => message,
                 None => continue,
             },
         };
@@ -144,14 +140,6 @@ fn explain_unusable_root(root: &Path) -> &'static str {
     }
 }
 
-/// Says why a tool with effects can't have the path of this file.
-fn refuse_own_file(file: &Path) -> String {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    format!(
-        "Path must not lead to {name}, which belongs to toolq: only tools that read may open it"
-    )
-}
-
 /// Whether a directory that exists isn't in `root`: a call may have replaced it with a symlink.
 fn leads_outside(directory: &Path, root: &Path) -> bool {
     match (directory.canonicalize(), root.canonicalize()) {
@@ -172,7 +160,33 @@ fn path_texts(tool: &Tool, command: Option<&CommandBacking>, input: &Input) -> V
     texts
 }
 
-// Tells whether a path leads to one of toolq's own files: those that say what may run, and the log of what did.
+// Tells whether a path leads to what only tools that read may open: toolq's own files, which say what may run and what did,
+// and those of git, which runs what they name as soon as the user asks for a status.
+
+impl PathBounds<'_> {
+    /// Says why a tool with effects can't have this path, if so.
+    fn find_protection(&self, path: &str, own_files: &[PathBuf]) -> Option<String> {
+        let protected = match find_own_file(path, self.base, own_files) {
+            Some(file) => {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                format!("to {name}, which belongs to toolq")
+            }
+            None if self.leads_into_git(path) => "into .git, which says what git runs".to_owned(),
+            None => return None,
+        };
+        Some(format!(
+            "Path must not lead {protected}: only tools that read may open it"
+        ))
+    }
+
+    /// Whether a path leads to a `.git` in the root or to something in one, through whatever links.
+    fn leads_into_git(&self, path: &str) -> bool {
+        let place = resolve_place(&self.base.join(path)).unwrap_or_default();
+        let inside = place.strip_prefix(&self.canonical_root);
+        // Some file systems ignore case.
+        inside.is_ok_and(|inside| inside.iter().any(|name| name.eq_ignore_ascii_case(".git")))
+    }
+}
 
 /// Returns the first of `files` that `path` leads to. Relative paths start at `base`. A file is known by its identity, so
 /// links to it are found, too; one that doesn't exist yet, by its place. Everything in a directory belongs to it.

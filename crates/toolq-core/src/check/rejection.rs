@@ -111,7 +111,7 @@ pub(crate) fn path_outside_root(details: Vec<ProblemDetail>) -> Rejection {
     }
 }
 
-/// Rejects a call of a tool with effects, whose paths lead to toolq's own files.
+/// Rejects a call of a tool with effects, whose paths lead into a `.git` or to toolq's own files.
 pub(crate) fn own_file(details: Vec<ProblemDetail>) -> Rejection {
     Rejection {
         reason: RejectionReason::OwnFile,

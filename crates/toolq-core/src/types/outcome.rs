@@ -241,7 +241,7 @@ pub enum RejectionReason {
     MisplacedResult,
     /// A path leads outside the root.
     PathOutsideRoot,
-    /// A path leads a tool with effects to one of toolq's own files.
+    /// A path leads a tool with effects into a `.git` or to one of toolq's own files.
     OwnFile,
     /// The call would nest agents deeper than `max_depth` allows.
     TooDeep,

@@ -3,12 +3,13 @@
 
     ANTHROPIC_API_KEY=… python3 agent.py 'Which files are here?'
 
-Each message of the model is saved to conversation.json before its calls run. After a crash, `python3 agent.py` without a task continues
-from there, and no write runs twice.
+Each message of the model is saved to conversation.json before its calls run. After a crash, the same command continues from there, and
+no write runs twice. The exit code is 6 if a call waits for an approval, and 3 if not every call could run: then, too, run it again.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +25,12 @@ HEADERS = {
 }
 MAX_TURNS = 50
 STATE = "conversation.json"
+# The exit codes of toolq that say what is left to do.
+NO_CALLS = 5
+TO_DO = {
+    3: "not every call could run: see 'toolq log show'",
+    6: "a call waits for an approval: see 'toolq approvals'",
+}
 
 
 def ask(messages, tools):
@@ -55,39 +62,45 @@ def save(messages, response):
 
 
 def begin(tools):
-    """Returns the conversation so far, and the response whose calls come next: a new one, or one that was interrupted."""
+    """Returns the conversation so far, and the response whose calls come next: a new one, or one whose calls didn't all run."""
     task = " ".join(sys.argv[1:])
     if not os.path.exists(STATE):
         messages = [{"role": "user", "content": task or sys.exit(f"usage: {sys.argv[0]} TASK")}]
         return messages, ask(messages, tools)
-    if task:
-        sys.exit(f"{STATE} holds an interrupted conversation: run {sys.argv[0]} without a task to continue it, or remove the file")
     with open(STATE) as file:
         state = json.load(file)
+    if task not in ("", state["messages"][0]["content"]):
+        sys.exit(f"{STATE} holds an interrupted conversation about another task: run {sys.argv[0]} without one to continue it, or remove the file")
     return state["messages"], state["response"]
 
 
+def answer(response):
+    """Runs the calls of a response. Returns the message with their results, or None if there are no calls."""
+    # With its id, which tells it from one of another day that asks for the same.
+    toolq = subprocess.run(["toolq", "run", "-q"], input=json.dumps(response), stdout=subprocess.PIPE, text=True)
+    code = toolq.returncode
+    if code == NO_CALLS:
+        return None
+    if code in TO_DO:
+        print(f"{TO_DO[code]}, then run {sys.argv[0]} again", file=sys.stderr)
+    if code != 0:
+        sys.exit(code if code > 0 else 128 - code)
+    return json.loads(toolq.stdout)
+
+
 def main():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C also reaches toolq, which ends its calls by itself
     tools = json.loads(subprocess.check_output(["toolq", "tools"]))
     messages, response = begin(tools)
-    # One process answers all turns: a message in, the message with its results out, each on a line.
-    command = ["toolq", "run", "--follow", "-q"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
-        for _ in range(MAX_TURNS):
-            save(messages, response)
-            # With its id, which tells it from one of another day that asks for the same.
-            print(json.dumps(response), file=toolq.stdin, flush=True)
-            line = toolq.stdout.readline()
-            if not line:
-                sys.exit(f"toolq ended with exit code {toolq.wait()}")
-            results = json.loads(line)
-            if not results:  # there were no calls, so this is the answer
-                break
-            messages += [{"role": "assistant", "content": response["content"]}, results]
-            response = ask(messages, tools)
-        else:
-            sys.exit(f"there is no answer after {MAX_TURNS} turns")
-        toolq.stdin.close()
+    for _ in range(MAX_TURNS):
+        save(messages, response)
+        results = answer(response)
+        if results is None:
+            break
+        messages += [{"role": "assistant", "content": response["content"]}, results]
+        response = ask(messages, tools)
+    else:
+        sys.exit(f"there is no answer after {MAX_TURNS} turns")
     os.remove(STATE)
     print("\n".join(block["text"] for block in response["content"] if block["type"] == "text"))
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # An agent: a model calls the tools in tools.yaml until it has an answer. Needs curl, jq, and toolq on the PATH.
 #   ANTHROPIC_API_KEY=… sh agent.sh 'Which files are here?'
-# Each message of the model is saved to conversation.json before its calls run. After a crash, `sh agent.sh` without a task continues from
-# there, and no write runs twice.
+# Each message of the model is saved to conversation.json before its calls run. After a crash, the same command continues from there, and
+# no write runs twice. The exit code is 6 if a call waits for an approval, and 3 if not every call could run: then, too, run it again.
 set -eu
 [ $# -gt 0 ] || [ -e conversation.json ] || { echo "usage: sh $0 TASK" >&2; exit 2; }
 : "${ANTHROPIC_API_KEY:?set it to a key for the API}"
@@ -13,11 +13,11 @@ trap 'rm -rf "$dir"' EXIT
 toolq tools > "$dir/tools.json"
 if [ ! -e conversation.json ]; then
     jq -n --arg task "$*" '[{role: "user", content: $task}]' > "$dir/messages.json"
-elif [ $# = 0 ]; then
+elif [ $# = 0 ] || [ "$*" = "$(jq -r '.messages[0].content' conversation.json)" ]; then
     jq .messages conversation.json > "$dir/messages.json"
     jq .response conversation.json > "$dir/response.json"
 else
-    echo "conversation.json holds an interrupted conversation: run 'sh $0' without a task to continue it, or remove the file" >&2
+    echo "conversation.json holds an interrupted conversation about another task: run 'sh $0' to continue it, or remove the file" >&2
     exit 2
 fi
 

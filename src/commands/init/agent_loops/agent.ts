@@ -1,14 +1,20 @@
 // An agent: a model calls the tools in tools.yaml until it has an answer. Needs toolq on the PATH, and no packages.
 //   ANTHROPIC_API_KEY=… npx tsx agent.ts 'Which files are here?'       (Node 22.18 and later: node agent.ts)
-// Each message of the model is saved to conversation.json before its calls run. After a crash, `npx tsx agent.ts` without a task continues
-// from there, and no write runs twice.
-import { execFileSync, spawn } from "node:child_process";
+// Each message of the model is saved to conversation.json before its calls run. After a crash, the same command continues from there, and
+// no write runs twice. The exit code is 6 if a call waits for an approval, and 3 if not every call could run: then, too, run it again.
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const MAX_TURNS = 50;
 const STATE = "conversation.json";
+// The exit codes of toolq that say what is left to do.
+const NO_CALLS = 5;
+const TO_DO: Record<number, string> = {
+  3: "not every call could run: see 'toolq log show'",
+  6: "a call waits for an approval: see 'toolq approvals'",
+};
 
 type Block = { type: string; text?: string };
 type Message = { role: "user" | "assistant"; content: string | Block[] };
@@ -54,39 +60,44 @@ function save(conversation: Conversation): void {
   renameSync(`${STATE}.new`, STATE);
 }
 
-/** Returns the conversation so far, and the response whose calls come next: a new one, or one that was interrupted. */
+/** Returns the conversation so far, and the response whose calls come next: a new one, or one whose calls didn't all run. */
 async function begin(): Promise<Conversation> {
   const task = process.argv.slice(2).join(" ");
   if (existsSync(STATE)) {
-    if (task) throw new Error(`${STATE} holds an interrupted conversation: run this without a task to continue it, or remove the file`);
-    return JSON.parse(readFileSync(STATE, "utf8")) as Conversation;
+    const begun = JSON.parse(readFileSync(STATE, "utf8")) as Conversation;
+    if (!task || task === begun.messages[0].content) return begun;
+    throw new Error(`${STATE} holds an interrupted conversation about another task: run this without one to continue it, or remove the file`);
   }
   if (!task) throw new Error(`usage: ${process.argv[1]} TASK`);
   const messages: Message[] = [{ role: "user", content: task }];
   return { messages, response: await ask(messages, tools) };
 }
 
+/** Runs the calls of a response. Returns the message with their results, or nothing if there are no calls. */
+function answer(response: ModelResponse): Message | undefined {
+  // With its id, which tells it from one of another day that asks for the same.
+  const input = JSON.stringify(response);
+  const toolq = spawnSync("toolq", ["run", "-q"], { input, encoding: "utf8", stdio: ["pipe", "pipe", "inherit"], maxBuffer: Infinity });
+  if (toolq.error && toolq.status === null) throw toolq.error;
+  const code = toolq.status ?? 128 + constants.signals[toolq.signal!];
+  if (code === NO_CALLS) return undefined;
+  if (code in TO_DO) console.error(`${TO_DO[code]}, then run ${process.argv[1]} again`);
+  if (code !== 0) process.exit(code);
+  return JSON.parse(toolq.stdout) as Message;
+}
+
 async function main(): Promise<void> {
   const begun = await begin();
   const messages = begun.messages;
   let response = begun.response;
-  // One process answers all turns: a message in, the message with its results out, each on a line.
-  const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
-  const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
   for (let turn = 1; ; turn++) {
     if (turn > MAX_TURNS) throw new Error(`there is no answer after ${MAX_TURNS} turns`);
     save({ messages, response });
-    // With its id, which tells it from one of another day that asks for the same.
-    toolq.stdin.write(`${JSON.stringify(response)}\n`);
-    const line = await lines.next();
-    if (line.done) throw new Error("toolq has ended");
-    const results = JSON.parse(line.value) as Message | [];
-    // Without calls, there are no results: this is the answer.
-    if (Array.isArray(results)) break;
+    const results = answer(response);
+    if (!results) break;
     messages.push({ role: "assistant", content: response.content }, results);
     response = await ask(messages, tools);
   }
-  toolq.stdin.end();
   rmSync(STATE);
   console.log(response.content.map((block) => block.text ?? "").join("\n"));
 }

@@ -2,10 +2,15 @@
 
 use crate::answer::texts::{ErrorText, join_streams, limits};
 use crate::text::escape;
-use crate::types::{LimitKind, SpawnError, Tool};
+use crate::types::{Backing, LimitKind, SpawnError, Tool};
 
-pub(crate) fn explain_exit(code: i32, output: &str, stderr: &str) -> ErrorText {
-    let hint = match (code, find_cause_hint(output, stderr)) {
+pub(crate) fn explain_exit(
+    code: i32,
+    tool: Option<&Tool>,
+    output: &str,
+    stderr: &str,
+) -> ErrorText {
+    let hint = match (code, find_cause_hint(tool, output, stderr)) {
         (_, Some(hint)) => hint,
         (126, _) => {
             "a program that it needs can't be executed. Use another tool, or tell the user."
@@ -60,10 +65,11 @@ pub(crate) fn explain_exceeded_limit(
 pub(crate) fn explain_bad_output(
     name: &str,
     problem: &str,
+    tool: Option<&Tool>,
     output: &str,
     stderr: &str,
 ) -> ErrorText {
-    let hint = find_cause_hint(output, stderr).unwrap_or(
+    let hint = find_cause_hint(tool, output, stderr).unwrap_or(
         "the tool itself is at fault. Try another input or another tool, and tell the user about it.",
     );
     let error = format!("{name} ran, but its output doesn't match its declaration: {problem}.");
@@ -268,12 +274,35 @@ const CAUSE_HINTS: [(&str, &str); 16] = [
     ),
 ];
 
-/// Returns the hint for the first known cause at the end of `stderr`, or else of `output`.
-fn find_cause_hint(output: &str, stderr: &str) -> Option<&'static str> {
+/// What the same causes may mean in a sandbox.
+const SANDBOX_HINTS: [(&str, &str); 5] = [
+    ("permission denied", SANDBOX_REFUSAL),
+    ("operation not permitted", SANDBOX_REFUSAL),
+    ("could not resolve host", SANDBOX_UNREACHABLE),
+    ("name or service not known", SANDBOX_UNREACHABLE),
+    ("failure in name resolution", SANDBOX_UNREACHABLE),
+];
+
+const SANDBOX_REFUSAL: &str = "the tool's sandbox or the system refused this, and calling again won't change that. `write` and `read` of its `sandbox` in tools.yaml say what it may change and read. Use another path, or ask the user.";
+
+const SANDBOX_UNREACHABLE: &str = "this host name is unknown, or the tool's sandbox keeps it out of reach: `network` of its `sandbox` in tools.yaml says what it may reach. Check the spelling, or use another tool.";
+
+/// Returns the hint for the last known cause in the end of `stderr`, or else of `output`: the program went on after the
+/// causes before it.
+fn find_cause_hint(tool: Option<&Tool>, output: &str, stderr: &str) -> Option<&'static str> {
+    let is_confined = matches!(
+        tool.and_then(|tool| tool.backing.as_ref()),
+        Some(Backing::Command(command)) if command.sandbox.is_some()
+    );
+    let sandbox_hints = SANDBOX_HINTS.iter().filter(|_| is_confined);
+    let hints: Vec<_> = CAUSE_HINTS.iter().chain(sandbox_hints).collect();
     [stderr, output].into_iter().find_map(|text| {
         let end = searched_tail(text).to_lowercase();
-        let (_, hint) = CAUSE_HINTS.iter().find(|(cause, _)| end.contains(cause))?;
-        Some(*hint)
+        let places = hints
+            .iter()
+            .filter_map(|(cause, hint)| Some((end.rfind(cause)?, *hint)));
+        let (_, hint) = places.max_by_key(|(place, _)| *place)?;
+        Some(hint)
     })
 }
 

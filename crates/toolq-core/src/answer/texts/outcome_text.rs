@@ -185,7 +185,7 @@ fn error_text(
         Outcome::Succeeded { .. } | Outcome::Restored(_) => ErrorText::default(),
         Outcome::Failed { ending, .. } => explain_ending(tool, *ending, &output, stderr),
         Outcome::BadOutput { problem, .. } => {
-            command::explain_bad_output(name, problem, &output, stderr)
+            command::explain_bad_output(name, problem, tool, &output, stderr)
         }
         Outcome::TimedOut {
             limit,
@@ -236,7 +236,7 @@ fn explain_ending(
     stderr: &str,
 ) -> ErrorText {
     let error_text = match ending {
-        CallEnding::ExitCode(code) => command::explain_exit(code, output, stderr),
+        CallEnding::ExitCode(code) => command::explain_exit(code, tool, output, stderr),
         CallEnding::Signal(signal) => command::explain_signal(signal, output, stderr),
         CallEnding::LimitExceeded(limit) => {
             command::explain_exceeded_limit(limit, tool, output, stderr)

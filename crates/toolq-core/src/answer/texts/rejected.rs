@@ -63,7 +63,7 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
         RejectionReason::OwnFile => explain_invalid_input(
             name,
             details,
-            "no tool can change toolq's own rules and records. Use another path, or tell the user what you want to change there.",
+            "no tool can change what decides what runs. Use another path, or tell the user what you want to change there.",
         ),
         RejectionReason::TooDeep => ErrorText::new(
             format!("Not executed: {first}."),

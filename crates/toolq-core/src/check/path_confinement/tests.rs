@@ -399,3 +399,41 @@ fn only_a_tool_that_reads_gets_the_path_of_an_own_file() {
         }
     }
 }
+
+/// Git runs what its files name, so a model that writes one runs programs as the user.
+#[test]
+fn only_a_tool_that_reads_gets_a_path_into_git() {
+    let dir = tempfile::tempdir().unwrap();
+    // A `.git` around the root protects nothing in it.
+    let root = dir.path().canonicalize().unwrap().join(".git/root");
+    fs::create_dir_all(root.join(".git/hooks")).unwrap();
+    fs::write(root.join(".git/config"), "").unwrap();
+    fs::create_dir(root.join("src")).unwrap();
+    symlink("../.git", root.join("src/link")).unwrap();
+    symlink("../.git/config", root.join("src/file")).unwrap();
+    let mut tool = tool_with_backing(Backing::Command(command_backing("{p}", &root)));
+    tool.paths = vec![vec!["p".to_owned()]];
+    for effect in [Effect::Read, Effect::Idempotent, Effect::Write] {
+        tool.effect = effect;
+        for (path, is_git) in [
+            (".git/config", true),
+            (".git/hooks/pre-commit", true),
+            (".git", true),
+            ("src/../.git/new/file", true),
+            ("src/link/config", true),
+            ("src/link/hooks/pre-commit", true),
+            ("src/file", true),
+            ("vendor/lib/.GIT/config", true),
+            (".gitignore", false),
+            ("src/new", false),
+            (".", false),
+        ] {
+            let input = Input::parse(&json!({ "p": path }).to_string()).unwrap();
+            let rejection = check_paths(&tool, &input, within(&root)).err();
+            let reason = rejection.map(|rejection| rejection.reason);
+            let is_refused = is_git && effect != Effect::Read;
+            let expected = is_refused.then_some(RejectionReason::OwnFile);
+            assert_eq!(reason, expected, "{effect:?} {path}");
+        }
+    }
+}

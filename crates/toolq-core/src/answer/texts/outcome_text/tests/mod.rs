@@ -7,6 +7,7 @@ mod program;
 mod rejected;
 mod truncation;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -14,6 +15,7 @@ use serde_json::json;
 use crate::answer::texts::outcome_text::{AnswerWording, build_answer};
 use crate::json::Input;
 use crate::testing::{sample_template, tool_with_schema};
+use crate::tools_file::parse_tools_file;
 use crate::types::{
     Backing, BudgetLimit, Call, CallAnswer, CallEnding, CallKind, CallOutput, CaptureStats,
     CommandBacking, CommandLimits, DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey,

@@ -59,6 +59,48 @@ fn exit_codes_come_with_output_and_hint() {
         ");
 }
 
+/// A sandbox is a cause of its own, and the last cause is the one that ended the program.
+#[test]
+fn a_hint_is_about_the_last_cause_and_the_sandbox() {
+    let tools = r"
+tools:
+  search:
+    input_schema: {type: object}
+    sandbox: {write: [src]}
+    command: [cat]
+";
+    let root = Path::new("/");
+    let tools = parse_tools_file(tools, root, root).tools.unwrap();
+    let refused = failed(
+        CallEnding::ExitCode(1),
+        "",
+        "cat: a: No such file or directory\nsh: b: Permission denied\n",
+    );
+    let unknown = failed(
+        CallEnding::ExitCode(6),
+        "",
+        "sh: b: Permission denied\ncurl: (6) Could not resolve host: example.org\n",
+    );
+    for (outcome, confined, free) in [
+        (
+            &refused,
+            "`write` and `read` of its `sandbox`",
+            "this isn't permitted",
+        ),
+        (
+            &unknown,
+            "`network` of its `sandbox`",
+            "this host name is unknown. ",
+        ),
+    ] {
+        for (tool, expected) in [(&*tools.tools[0], confined), (&read_tool(), free)] {
+            let text = answer_text(Some(tool), outcome);
+            let (_, hint) = text.split_once("Hint: ").unwrap();
+            assert!(hint.contains(expected), "{text}");
+        }
+    }
+}
+
 /// A program that a signal killed leaves the name of the signal and its output.
 #[test]
 fn signals_are_named() {

@@ -38,7 +38,7 @@ fn rejections_name_every_problem() {
         ---
         Invalid input for search; it was not run:
         - /path: Path must not lead to tools.yaml, which belongs to toolq: only tools that read may open it
-        Hint: no tool can change toolq's own rules and records. Use another path, or tell the user what you want to change there.
+        Hint: no tool can change what decides what runs. Use another path, or tell the user what you want to change there.
         ---
         Not executed: the response hit its token limit in the middle of this call, so its input may be incomplete.
         Hint: call it again with a shorter input, or split it into several smaller calls.
