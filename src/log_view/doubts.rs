@@ -3,14 +3,13 @@
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use toolq_core::text::{
-    escape, format_time, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
-};
+use toolq_core::text::{escape, format_time, truncate_to_columns, wrap_words};
 use toolq_core::types::{DoubtCause, EmitError, Event, EventSink, Outcome};
 use toolq_log::LogError;
 use toolq_log::memory::{RememberedIn, SettledCall, calls_in_doubt, settled_calls};
 
 use crate::context::CommandContext;
+use crate::terminal::{FINDING_FLAGS, resolve_command};
 
 /// Maximum number of calls that are listed.
 const MAX_LISTED_CALLS: usize = 5;
@@ -29,8 +28,7 @@ impl DoubtNotice {
     /// Returns the notice in one line.
     pub(crate) fn line(&self) -> String {
         let command = self.command.as_ref();
-        let command = command
-            .map(|command| format!(" `{command}`, adding `--done --result TEXT` or `--not-done`"));
+        let command = command.map(|command| format!(" `{command}`, adding {FINDING_FLAGS}"));
         format!("{}{}", self.text, command.unwrap_or_default())
     }
 
@@ -109,11 +107,7 @@ impl DoubtNotice {
         let words: Vec<String> = words.map(shorten).collect();
         let started = started_ms.map(format_time);
         let started = started.map_or_else(String::new, |time| format!(", started {time}"));
-        let command = settled_by.map(|(id, log)| {
-            let log = log.map(|log| format!(" {}", quote_path_for_shell(log)));
-            let id = quote_for_shell(id);
-            format!("toolq log resolve {id}{}", log.unwrap_or_default())
-        });
+        let command = settled_by.map(|(id, log)| resolve_command(id, log));
         let then = match command {
             Some(_) => "Check whether it happened, then:",
             None => "Check whether it happened",

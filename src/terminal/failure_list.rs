@@ -13,7 +13,7 @@ use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::text::format_count;
 use toolq_core::types::{
-    CallRef, CallRequest, EmitError, Event, EventSink, Outcome, OutcomeKind, Status,
+    CallClaim, CallRef, CallRequest, EmitError, Event, EventSink, Outcome, OutcomeKind, Status,
 };
 
 /// Maximum number of failures that are kept.
@@ -60,6 +60,7 @@ impl FailureList {
         request: CallRequest<'_>,
         outcome: &Outcome,
         duration: Duration,
+        claim: Option<&CallClaim>,
     ) -> CallFailure {
         let mask = &self.mask;
         let labels = CallLabels::new(request);
@@ -74,7 +75,7 @@ impl FailureList {
                 failure_cause(outcome).as_deref(),
                 mask,
             ),
-            repeat: repeat.and_then(|repeat| repeat.line_after(outcome)),
+            repeat: repeat.and_then(|repeat| repeat.line_after(outcome, claim)),
         }
     }
 }
@@ -88,6 +89,7 @@ impl EventSink for FailureList {
                 request,
                 outcome,
                 duration,
+                claim,
                 ..
             } = event
                 && outcome.is_error()
@@ -96,7 +98,7 @@ impl EventSink for FailureList {
                 if self.failures.len() == MAX_FAILURES {
                     self.omitted += 1;
                 } else {
-                    let failure = self.describe(call, *request, outcome, *duration);
+                    let failure = self.describe(call, *request, outcome, *duration, *claim);
                     self.failures.push(failure);
                 }
             }
@@ -207,7 +209,10 @@ mod tests {
             cause: DoubtCause::EndNotLogged(None),
             output: CallOutput::default(),
         };
-        let mut list = FailureList::new(Arc::new(Mask::new(["s3cr3t"])), RepeatCommand::new(""));
+        let mut list = FailureList::new(
+            Arc::new(Mask::new(["s3cr3t"])),
+            RepeatCommand::new("", LogTarget::DefaultDirectory),
+        );
         let read = |input| accepted_call(1, sample_tool("read"), true, input);
         emit_end(&mut list, &read(r#"{"path":"a"}"#), &failed());
         emit_end(&mut list, &read(r#"{"key":"s3cr3t"}"#), &failed());
@@ -247,7 +252,10 @@ mod tests {
 
     #[test]
     fn what_succeeds_or_was_reported_before_is_left_out_and_many_are_counted() {
-        let mut list = FailureList::new(Arc::default(), RepeatCommand::new(""));
+        let mut list = FailureList::new(
+            Arc::default(),
+            RepeatCommand::new("", LogTarget::DefaultDirectory),
+        );
         let call = accepted_call(0, sample_tool("read"), true, "{}");
         emit_end(&mut list, &call, &success_outcome("x"));
         assert!(list.failures().0.is_empty());

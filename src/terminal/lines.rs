@@ -18,7 +18,9 @@ use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
 use toolq_core::text::wrap_words;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
+use toolq_core::types::{
+    CallClaim, CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool,
+};
 
 /// Maximum width of the input of a call that succeeded.
 const MAX_REMARK_COLUMNS: usize = 48;
@@ -138,8 +140,9 @@ impl ProgressLines {
                 call,
                 outcome,
                 duration,
+                claim,
                 ..
-            } => self.on_finished(call, outcome, *duration),
+            } => self.on_finished(call, outcome, *duration, *claim),
             _ => {}
         }
     }
@@ -197,7 +200,13 @@ impl ProgressLines {
         }
     }
 
-    fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
+    fn on_finished(
+        &mut self,
+        call: &CallRef,
+        outcome: &Outcome,
+        duration: Duration,
+        claim: Option<&CallClaim>,
+    ) {
         let name = self.call_name(call);
         let remark = match self.calls.remove(&row_key(call)) {
             Some(known) if outcome.is_error() => {
@@ -207,7 +216,9 @@ impl ProgressLines {
                     failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
                 // Nothing but the word tells it from a call that succeeded: the lines have no color.
                 self.write_line(&format!("{}: {line}", outcome.kind().label()));
-                let repeat = known.repeat.and_then(|repeat| repeat.line_after(outcome));
+                let repeat = known
+                    .repeat
+                    .and_then(|repeat| repeat.line_after(outcome, claim));
                 if let Some(repeat) = repeat {
                     self.write_whole_line(&format!("  {repeat}"));
                 }

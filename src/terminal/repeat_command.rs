@@ -1,11 +1,15 @@
 //! The command line with which a person repeats a call.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
+use crate::settings::LogTarget;
 use redact::Mask;
 use toolq_core::json::{Input, to_json_line};
-use toolq_core::text::{is_hidden, quote_for_shell};
-use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome};
+use toolq_core::text::{is_hidden, quote_for_shell, quote_path_for_shell};
+use toolq_core::types::{
+    Backing, Call, CallClaim, CallEnding, CallRequest, Effect, Outcome, Reach,
+};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -14,6 +18,8 @@ const MAX_INPUT_BYTES: usize = 1_000;
 const REPEAT_LABEL: &str = "repeat";
 /// What it begins with if the call may have had an effect.
 const CHECK_LABEL: &str = "may have done part of its work; after checking";
+/// What says how a call in doubt ended.
+pub(crate) const FINDING_FLAGS: &str = "`--done --result TEXT` or `--not-done`";
 /// What follows if running the line isn't enough.
 const TOOLS_ON_STDIN: &str = ", with the tools file on stdin";
 
@@ -24,22 +30,25 @@ pub(crate) struct RepeatCommand {
     start: String,
     /// What has to be done besides running the line.
     condition: &'static str,
+    /// Where the run remembers its calls.
+    memory: LogTarget,
 }
 
 impl RepeatCommand {
     /// `tools_flag` is the flag that names the tools file, with a space before it, if a flag is needed.
-    pub(crate) fn new(tools_flag: &str) -> Self {
+    pub(crate) fn new(tools_flag: &str, memory: LogTarget) -> Self {
         Self {
             start: format!("toolq call{tools_flag}"),
             condition: "",
+            memory,
         }
     }
 
     /// For a tools file that came through a pipe: no flag names it, so whoever repeats the call has to provide it again.
-    pub(crate) fn with_tools_on_stdin() -> Self {
+    pub(crate) fn with_tools_on_stdin(memory: LogTarget) -> Self {
         Self {
-            start: "toolq call -c -".to_owned(),
             condition: TOOLS_ON_STDIN,
+            ..Self::new(" -c -", memory)
         }
     }
 
@@ -50,14 +59,27 @@ impl RepeatCommand {
         if matches!(tool.backing, Some(Backing::Host)) {
             return None;
         }
+        let is_write = tool.effect == Effect::Write;
+        let is_once = tool.once.is_some();
+        let is_asked_about = is_once && is_write && request.accepted?.probe.is_none();
         Some(CallRepeat {
-            command: self.command(request.call, mask)?,
+            command: self.command(request.call, is_once, mask)?,
             condition: self.condition,
-            is_write: tool.effect == Effect::Write,
+            is_write,
+            resolved_in: is_asked_about.then(|| self.memory.clone()),
         })
     }
 
-    fn command(&self, call: &Call, mask: &Mask) -> Option<String> {
+    /// In any memory, a call without `once` is a new one.
+    fn memory_flag(&self, is_once: bool) -> String {
+        match &self.memory {
+            LogTarget::File(log) if is_once => format!(" --log {}", quote_path_for_shell(log)),
+            LogTarget::Disabled if is_once => " --no-log".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn command(&self, call: &Call, is_once: bool, mask: &Mask) -> Option<String> {
         let input = call.input.as_ref().map_or("", Input::text);
         let name = &call.name;
         if input.len() > MAX_INPUT_BYTES || name.starts_with('-') || name.contains(is_hidden) {
@@ -65,8 +87,9 @@ impl RepeatCommand {
         }
         let input = printable_json(&to_json_line(input));
         let line = format!(
-            "{} {} {}",
+            "{}{} {} {}",
             self.start,
+            self.memory_flag(is_once),
             quote_for_shell(name),
             quote_for_shell(&input)
         );
@@ -85,11 +108,25 @@ pub(crate) struct CallRepeat {
     condition: &'static str,
     /// Whether repeating it may repeat an effect.
     is_write: bool,
+    /// The memory that has a call in doubt if its result leaves its effect open.
+    resolved_in: Option<LogTarget>,
 }
 
 impl CallRepeat {
-    /// Returns the line for a call that ended like this. It says so if the call may have done part of its work.
-    pub(crate) fn line_after(&self, outcome: &Outcome) -> Option<String> {
+    /// Returns the line for a call that ended like this, which `claim` remembers. It says so if the call may have done part of its
+    /// work.
+    pub(crate) fn line_after(
+        &self,
+        outcome: &Outcome,
+        claim: Option<&CallClaim>,
+    ) -> Option<String> {
+        if let (Some(memory), Some(claim), Reach::Open) =
+            (&self.resolved_in, claim, outcome.reach())
+            && is_repeatable(outcome)
+        {
+            let command = resolve_command(&claim.settle_id, memory.path());
+            return Some(format!("{CHECK_LABEL}: {command}, adding {FINDING_FLAGS}"));
+        }
         let label = if self.is_write && may_have_worked(outcome) {
             CHECK_LABEL
         } else {
@@ -97,6 +134,13 @@ impl CallRepeat {
         };
         is_repeatable(outcome).then(|| format!("{label}{}: {}", self.condition, self.command))
     }
+}
+
+/// Returns the command that settles a call, up to the flags that say how.
+pub(crate) fn resolve_command(settle_id: &str, log: Option<&Path>) -> String {
+    let log = log.map(|log| format!(" {}", quote_path_for_shell(log)));
+    let id = quote_for_shell(settle_id);
+    format!("toolq log resolve {id}{}", log.unwrap_or_default())
 }
 
 /// Returns whether a write call that ended like this may have had an effect, although it didn't itself report a failure.
@@ -161,7 +205,7 @@ mod tests {
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);
-        let command = RepeatCommand::new(" -c 'my tools.yaml'");
+        let command = RepeatCommand::new(" -c 'my tools.yaml'", LogTarget::DefaultDirectory);
         let mask = Mask::new(["s3cr3t-value", "it's-secret"]);
         let repeat = command.repeat_of(call.request(), &mask)?;
         Some(repeat.command)
@@ -196,10 +240,10 @@ mod tests {
                 effect,
                 ..sample_tool("edit")
             };
-            let command = RepeatCommand::new("");
+            let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
             let call = accepted_call(0, tool, true, "{}");
             let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
-            repeat.line_after(outcome)
+            repeat.line_after(outcome, None)
         };
         let timeout = |no_calls_started| Outcome::TimedOut {
             limit: Duration::from_secs(2),
@@ -239,14 +283,14 @@ mod tests {
     #[test]
     fn a_tools_file_from_a_pipe_has_to_be_provided_again() {
         let call = accepted_call(0, sample_tool("read"), true, "{}");
-        let command = RepeatCommand::with_tools_on_stdin();
+        let command = RepeatCommand::with_tools_on_stdin(LogTarget::DefaultDirectory);
         let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
         let failed = Outcome::Failed {
             output: CallOutput::default(),
             ending: CallEnding::ExitCode(1),
         };
         let line = "repeat, with the tools file on stdin: toolq call -c - read '{}'";
-        assert_eq!(repeat.line_after(&failed).as_deref(), Some(line));
+        assert_eq!(repeat.line_after(&failed, None).as_deref(), Some(line));
     }
 
     #[test]
@@ -257,7 +301,7 @@ mod tests {
             line(&format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000))),
             None
         );
-        let command = RepeatCommand::new("");
+        let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
         let of_host = Tool {
             backing: Some(Backing::Host),
             ..sample_tool("read")
