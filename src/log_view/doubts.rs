@@ -3,13 +3,14 @@
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use toolq_core::text::{escape, format_time, truncate_to_columns, wrap_words};
-use toolq_core::types::{DoubtCause, EmitError, Event, EventSink, Outcome};
+use toolq_core::text::{
+    escape, format_time, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
+};
+use toolq_core::types::{AcceptedCall, DoubtCause, EmitError, Event, EventSink, Outcome, Reach};
 use toolq_log::LogError;
 use toolq_log::memory::{RememberedIn, SettledCall, calls_in_doubt, settled_calls};
 
 use crate::context::CommandContext;
-use crate::terminal::{FINDING_FLAGS, resolve_command};
 
 /// Maximum number of calls that are listed.
 const MAX_LISTED_CALLS: usize = 5;
@@ -28,7 +29,8 @@ impl DoubtNotice {
     /// Returns the notice in one line.
     pub(crate) fn line(&self) -> String {
         let command = self.command.as_ref();
-        let command = command.map(|command| format!(" `{command}`, adding {FINDING_FLAGS}"));
+        let command = command
+            .map(|command| format!(" `{command}`, adding `--done --result TEXT` or `--not-done`"));
         format!("{}{}", self.text, command.unwrap_or_default())
     }
 
@@ -107,7 +109,11 @@ impl DoubtNotice {
         let words: Vec<String> = words.map(shorten).collect();
         let started = started_ms.map(format_time);
         let started = started.map_or_else(String::new, |time| format!(", started {time}"));
-        let command = settled_by.map(|(id, log)| resolve_command(id, log));
+        let command = settled_by.map(|(id, log)| {
+            let log = log.map(|log| format!(" {}", quote_path_for_shell(log)));
+            let id = quote_for_shell(id);
+            format!("toolq log resolve {id}{}", log.unwrap_or_default())
+        });
         let then = match command {
             Some(_) => "Check whether it happened, then:",
             None => "Check whether it happened",
@@ -144,22 +150,22 @@ impl DoubtCollector {
         }
     }
 
-    /// Adds a call with its outcome, if that is a doubt. `settle_id` is what settles it, unless the outcome says so.
+    /// Adds a call in doubt with its outcome. `settle_id` is what settles it, unless the outcome says so.
     pub(crate) fn add(
         &mut self,
         (tool, tool_use_id): (&str, &str),
         outcome: &Outcome,
         settle_id: Option<&str>,
     ) {
-        let Outcome::InDoubt { cause, .. } = outcome else {
-            return;
-        };
         if self.notices.len() == MAX_LISTED_CALLS {
             self.more += 1;
             return;
         }
-        let earlier = match cause {
-            DoubtCause::EndNotLogged(start) => start.as_deref(),
+        let earlier = match outcome {
+            Outcome::InDoubt {
+                cause: DoubtCause::EndNotLogged(start),
+                ..
+            } => start.as_deref(),
             _ => None,
         };
         let settle_id = earlier.map(|start| &*start.settle_id).or(settle_id);
@@ -184,10 +190,17 @@ impl EventSink for DoubtCollector {
         for event in events {
             if let Event::Finished {
                 call,
+                request,
                 outcome,
                 claim,
                 ..
             } = event
+                && (outcome.is_in_doubt()
+                    || claim.is_some()
+                        && outcome.reach() == Reach::Open
+                        && request
+                            .accepted
+                            .is_some_and(AcceptedCall::is_settled_by_people))
             {
                 let settle_id = claim.map(|claim| claim.settle_id.as_str());
                 self.add((&call.tool_name, &call.tool_use_id), outcome, settle_id);

@@ -20,9 +20,7 @@ use toolq_core::answer::failure_cause;
 use toolq_core::schedule::StartWait;
 use toolq_core::text::{truncate_to_columns, wrap_words};
 use toolq_core::transcript::complete_partial_json;
-use toolq_core::types::{
-    CallClaim, CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool,
-};
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
 
 /// Maximum frame rate of the progress bars.
 pub const MAX_FRAMES_PER_SECOND: u8 = 20;
@@ -89,9 +87,8 @@ impl ProgressBars {
                 call,
                 outcome,
                 duration,
-                claim,
                 ..
-            } => self.on_finished(call, outcome, *duration, *claim),
+            } => self.on_finished(call, outcome, *duration),
             Event::AgentProgress {
                 call,
                 agent,
@@ -260,17 +257,11 @@ impl ProgressBars {
     }
 
     /// Removes the row and advances the bar. A failure also leaves a line above the rows.
-    pub(super) fn on_finished(
-        &mut self,
-        call: &CallRef,
-        outcome: &Outcome,
-        duration: Duration,
-        claim: Option<&CallClaim>,
-    ) {
+    pub(super) fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
         self.arriving.remove(&row_key(call));
         let known = self.calls.remove(&row_key(call));
         if let Some(known) = known.filter(|_| outcome.is_error()) {
-            self.print_failure(&known, outcome, duration, claim);
+            self.print_failure(&known, outcome, duration);
             self.screen.count_failure(outcome.kind());
         }
         self.screen.remove_row(&row_key(call));
@@ -280,13 +271,7 @@ impl ProgressBars {
     }
 
     /// Leaves the failure of a call above the rows, with the command line that repeats it.
-    fn print_failure(
-        &self,
-        known: &CallCaption,
-        outcome: &Outcome,
-        duration: Duration,
-        claim: Option<&CallClaim>,
-    ) {
+    fn print_failure(&self, known: &CallCaption, outcome: &Outcome, duration: Duration) {
         let label = call_caption::failure_label(outcome, duration);
         let (path, subject, cause) = (&known.path, &known.subject, failure_cause(outcome));
         let line = failure_line(path, subject, &label, cause.as_deref(), &self.mask);
@@ -296,7 +281,7 @@ impl ProgressBars {
             .print_line(&wrap_words(&line, columns, WRAPPED_LINE_INDENT));
         // The command line stays in one piece, so that it can be copied.
         let repeat = known.repeat.as_ref();
-        if let Some(repeat) = repeat.and_then(|repeat| repeat.line_after(outcome, claim)) {
+        if let Some(repeat) = repeat.and_then(|repeat| repeat.line_after(outcome)) {
             self.screen
                 .print_line(&self.options.dim(&format!("  {repeat}")));
         }

@@ -13,7 +13,7 @@ use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::text::format_count;
 use toolq_core::types::{
-    CallClaim, CallRef, CallRequest, EmitError, Event, EventSink, Outcome, OutcomeKind, Status,
+    CallRef, CallRequest, EmitError, Event, EventSink, Outcome, OutcomeKind, Status,
 };
 
 /// Maximum number of failures that are kept.
@@ -60,7 +60,6 @@ impl FailureList {
         request: CallRequest<'_>,
         outcome: &Outcome,
         duration: Duration,
-        claim: Option<&CallClaim>,
     ) -> CallFailure {
         let mask = &self.mask;
         let labels = CallLabels::new(request);
@@ -75,7 +74,7 @@ impl FailureList {
                 failure_cause(outcome).as_deref(),
                 mask,
             ),
-            repeat: repeat.and_then(|repeat| repeat.line_after(outcome, claim)),
+            repeat: repeat.and_then(|repeat| repeat.line_after(outcome)),
         }
     }
 }
@@ -89,7 +88,6 @@ impl EventSink for FailureList {
                 request,
                 outcome,
                 duration,
-                claim,
                 ..
             } = event
                 && outcome.is_error()
@@ -98,7 +96,7 @@ impl EventSink for FailureList {
                 if self.failures.len() == MAX_FAILURES {
                     self.omitted += 1;
                 } else {
-                    let failure = self.describe(call, *request, outcome, *duration, *claim);
+                    let failure = self.describe(call, *request, outcome, *duration);
                     self.failures.push(failure);
                 }
             }

@@ -18,9 +18,7 @@ use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
 use toolq_core::text::wrap_words;
-use toolq_core::types::{
-    CallClaim, CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool,
-};
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
 
 /// Maximum width of the input of a call that succeeded.
 const MAX_REMARK_COLUMNS: usize = 48;
@@ -140,9 +138,8 @@ impl ProgressLines {
                 call,
                 outcome,
                 duration,
-                claim,
                 ..
-            } => self.on_finished(call, outcome, *duration, *claim),
+            } => self.on_finished(call, outcome, *duration),
             _ => {}
         }
     }
@@ -200,13 +197,7 @@ impl ProgressLines {
         }
     }
 
-    fn on_finished(
-        &mut self,
-        call: &CallRef,
-        outcome: &Outcome,
-        duration: Duration,
-        claim: Option<&CallClaim>,
-    ) {
+    fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
         let name = self.call_name(call);
         let remark = match self.calls.remove(&row_key(call)) {
             Some(known) if outcome.is_error() => {
@@ -216,9 +207,7 @@ impl ProgressLines {
                     failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
                 // Nothing but the word tells it from a call that succeeded: the lines have no color.
                 self.write_line(&format!("{}: {line}", outcome.kind().label()));
-                let repeat = known
-                    .repeat
-                    .and_then(|repeat| repeat.line_after(outcome, claim));
+                let repeat = known.repeat.and_then(|repeat| repeat.line_after(outcome));
                 if let Some(repeat) = repeat {
                     self.write_whole_line(&format!("  {repeat}"));
                 }

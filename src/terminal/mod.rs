@@ -24,7 +24,7 @@ pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
 pub(crate) use call_caption::{CallLabels, PROBING_LABEL, PartialCallLabels};
 pub(crate) use failure_list::{FailureList, OutcomeTally, calls_label};
 pub(crate) use lines::ProgressLines;
-pub(crate) use repeat_command::{FINDING_FLAGS, RepeatCommand, resolve_command};
+pub(crate) use repeat_command::RepeatCommand;
 pub(crate) use screen::ProgressScreen;
 pub(crate) use summary::RunSummary;
 

@@ -1,15 +1,12 @@
 //! The command line with which a person repeats a call.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use crate::settings::LogTarget;
 use redact::Mask;
 use toolq_core::json::{Input, to_json_line};
 use toolq_core::text::{is_hidden, quote_for_shell, quote_path_for_shell};
-use toolq_core::types::{
-    Backing, Call, CallClaim, CallEnding, CallRequest, Effect, Outcome, Reach,
-};
+use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome, Reach};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -18,8 +15,6 @@ const MAX_INPUT_BYTES: usize = 1_000;
 const REPEAT_LABEL: &str = "repeat";
 /// What it begins with if the call may have had an effect.
 const CHECK_LABEL: &str = "may have done part of its work; after checking";
-/// What says how a call in doubt ended.
-pub(crate) const FINDING_FLAGS: &str = "`--done --result TEXT` or `--not-done`";
 /// What follows if running the line isn't enough.
 const TOOLS_ON_STDIN: &str = ", with the tools file on stdin";
 
@@ -59,27 +54,23 @@ impl RepeatCommand {
         if matches!(tool.backing, Some(Backing::Host)) {
             return None;
         }
-        let is_write = tool.effect == Effect::Write;
-        let is_once = tool.once.is_some();
-        let is_asked_about = is_once && is_write && request.accepted?.probe.is_none();
+        // In any memory, a call without `once` is a new one.
+        let memory_flag = match &self.memory {
+            _ if tool.once.is_none() => String::new(),
+            LogTarget::File(log) => format!(" --log {}", quote_path_for_shell(log)),
+            LogTarget::Disabled => " --no-log".to_owned(),
+            LogTarget::DefaultDirectory => String::new(),
+        };
         Some(CallRepeat {
-            command: self.command(request.call, is_once, mask)?,
+            command: self.command(request.call, &memory_flag, mask)?,
             condition: self.condition,
-            is_write,
-            resolved_in: is_asked_about.then(|| self.memory.clone()),
+            is_write: tool.effect == Effect::Write,
+            is_settled_first: request.accepted?.is_settled_by_people()
+                && self.memory != LogTarget::Disabled,
         })
     }
 
-    /// In any memory, a call without `once` is a new one.
-    fn memory_flag(&self, is_once: bool) -> String {
-        match &self.memory {
-            LogTarget::File(log) if is_once => format!(" --log {}", quote_path_for_shell(log)),
-            LogTarget::Disabled if is_once => " --no-log".to_owned(),
-            _ => String::new(),
-        }
-    }
-
-    fn command(&self, call: &Call, is_once: bool, mask: &Mask) -> Option<String> {
+    fn command(&self, call: &Call, memory_flag: &str, mask: &Mask) -> Option<String> {
         let input = call.input.as_ref().map_or("", Input::text);
         let name = &call.name;
         if input.len() > MAX_INPUT_BYTES || name.starts_with('-') || name.contains(is_hidden) {
@@ -89,7 +80,7 @@ impl RepeatCommand {
         let line = format!(
             "{}{} {} {}",
             self.start,
-            self.memory_flag(is_once),
+            memory_flag,
             quote_for_shell(name),
             quote_for_shell(&input)
         );
@@ -108,24 +99,15 @@ pub(crate) struct CallRepeat {
     condition: &'static str,
     /// Whether repeating it may repeat an effect.
     is_write: bool,
-    /// The memory that has a call in doubt if its result leaves its effect open.
-    resolved_in: Option<LogTarget>,
+    /// The memory refuses to repeat it if its result leaves its effect open.
+    is_settled_first: bool,
 }
 
 impl CallRepeat {
-    /// Returns the line for a call that ended like this, which `claim` remembers. It says so if the call may have done part of its
-    /// work.
-    pub(crate) fn line_after(
-        &self,
-        outcome: &Outcome,
-        claim: Option<&CallClaim>,
-    ) -> Option<String> {
-        if let (Some(memory), Some(claim), Reach::Open) =
-            (&self.resolved_in, claim, outcome.reach())
-            && is_repeatable(outcome)
-        {
-            let command = resolve_command(&claim.settle_id, memory.path());
-            return Some(format!("{CHECK_LABEL}: {command}, adding {FINDING_FLAGS}"));
+    /// Returns the line for a call that ended like this. It says so if the call may have done part of its work.
+    pub(crate) fn line_after(&self, outcome: &Outcome) -> Option<String> {
+        if self.is_settled_first && outcome.reach() == Reach::Open {
+            return None;
         }
         let label = if self.is_write && may_have_worked(outcome) {
             CHECK_LABEL
@@ -134,13 +116,6 @@ impl CallRepeat {
         };
         is_repeatable(outcome).then(|| format!("{label}{}: {}", self.condition, self.command))
     }
-}
-
-/// Returns the command that settles a call, up to the flags that say how.
-pub(crate) fn resolve_command(settle_id: &str, log: Option<&Path>) -> String {
-    let log = log.map(|log| format!(" {}", quote_path_for_shell(log)));
-    let id = quote_for_shell(settle_id);
-    format!("toolq log resolve {id}{}", log.unwrap_or_default())
 }
 
 /// Returns whether a write call that ended like this may have had an effect, although it didn't itself report a failure.
@@ -243,7 +218,7 @@ mod tests {
             let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
             let call = accepted_call(0, tool, true, "{}");
             let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
-            repeat.line_after(outcome, None)
+            repeat.line_after(outcome)
         };
         let timeout = |no_calls_started| Outcome::TimedOut {
             limit: Duration::from_secs(2),
@@ -290,7 +265,7 @@ mod tests {
             ending: CallEnding::ExitCode(1),
         };
         let line = "repeat, with the tools file on stdin: toolq call -c - read '{}'";
-        assert_eq!(repeat.line_after(&failed, None).as_deref(), Some(line));
+        assert_eq!(repeat.line_after(&failed).as_deref(), Some(line));
     }
 
     #[test]
