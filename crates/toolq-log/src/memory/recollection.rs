@@ -325,10 +325,7 @@ impl Lookup<'_> {
                 started_ms: facts.map(|facts| facts.started_ms),
                 log: self.store.log_path(&known.log),
                 answer,
-                earlier: match is_told {
-                    true => Some(self.conflict(Some(known))?),
-                    false => None,
-                },
+                earlier: is_told.then(|| self.conflict(Some(known))).transpose()?,
             }))
         };
         let start = self.known.as_ref().map(start).transpose()?;
