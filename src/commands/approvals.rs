@@ -1,5 +1,6 @@
 //! `toolq approvals`: what waits for an approval, and what people decide about it.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
@@ -84,6 +85,7 @@ struct WaitingJson<'a> {
     /// In milliseconds since 1970.
     asked: Option<u64>,
     log: &'a Path,
+    directory: &'a str,
 }
 
 impl<'a> WaitingJson<'a> {
@@ -96,6 +98,7 @@ impl<'a> WaitingJson<'a> {
             input: input.and_then(|input| serde_json::from_str(input).ok()),
             asked: call.asked_ms,
             log: &call.log,
+            directory: &call.directory,
         }
     }
 }
@@ -236,12 +239,18 @@ fn call_text(call: &WaitingCall) -> String {
     let asked = call
         .asked_ms
         .map(|asked| format!(", asked {}", format_time(asked)));
+    let is_here = env::current_dir().is_ok_and(|here| here == Path::new(&call.directory));
+    let from = match call.directory.as_str() {
+        "" => String::new(),
+        _ if is_here => String::new(),
+        directory => format!(" in {}", escape(directory)),
+    };
     let input = call
         .input
         .as_deref()
         .map(|input| format!("\n  {}", escape(input)));
     format!(
-        "{id}  {tool}{name}{} ({log}){}",
+        "{id}  {tool}{name}{}{from} ({log}){}",
         asked.unwrap_or_default(),
         input.unwrap_or_default()
     )

@@ -11,7 +11,7 @@ use crate::log_view::table::{self, OutputPreview, TextLayout};
 use crate::output::kind_style;
 use toolq_core::text::{escape, format_bytes, format_duration};
 use toolq_core::types::OutcomeKind;
-use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord};
+use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord, ResolveRecord};
 use toolq_log::{CallEvent, Corruption, Record};
 
 /// Indentation of the lines below a call's first line.
@@ -294,20 +294,33 @@ pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
         .end()
         .map(|end| end_parts(end, event.outcome_kind()).join(", "));
     parts.or_else(|| match event {
-        CallEvent::Resolved(resolve) if resolve.done => Some("resolved".to_owned()),
-        CallEvent::Resolved(_) => {
-            Some("resolved: not done; it runs when it is asked for again".to_owned())
+        CallEvent::Resolved(resolve) => {
+            let found = if resolve.done {
+                "done"
+            } else {
+                "not done; it runs when it is asked for again"
+            };
+            Some(format!("resolved: {found}{}", resolution_note(resolve)))
         }
         _ => None,
     })
 }
 
+/// Returns how the person knows who settled a call: ` (asked the bank)`.
+pub(crate) fn resolution_note(resolved: &ResolveRecord<'_>) -> String {
+    let note = resolved.note.as_deref();
+    note.map_or_else(String::new, |note| format!(" ({note})"))
+}
+
 /// Formats how a call ended in a few words: `failed: exit 3`, `rejected: unknown tool`.
 pub(crate) fn end_summary(event: &CallEvent<'_>) -> String {
     let kind = event.outcome_kind();
-    event
-        .end()
-        .map_or_else(|| kind.label().to_owned(), |end| summary_of(end, kind))
+    match event {
+        CallEvent::Resolved(resolve) if resolve.done => kind.with_cause("resolved"),
+        event => event
+            .end()
+            .map_or_else(|| kind.label().to_owned(), |end| summary_of(end, kind)),
+    }
 }
 
 fn summary_of(end: &CallEndRecord<'_>, kind: OutcomeKind) -> String {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolq_core::text::{
     escape, format_time, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
 };
-use toolq_core::types::{DoubtCause, EmitError, Event, EventSink, Outcome};
+use toolq_core::types::{AcceptedCall, DoubtCause, EmitError, Event, EventSink, Outcome, Reach};
 use toolq_log::LogError;
 use toolq_log::memory::{RememberedIn, SettledCall, calls_in_doubt, settled_calls};
 
@@ -150,22 +150,22 @@ impl DoubtCollector {
         }
     }
 
-    /// Adds a call with its outcome, if that is a doubt. `settle_id` is what settles it, unless the outcome says so.
+    /// Adds a call in doubt with its outcome. `settle_id` is what settles it, unless the outcome says so.
     pub(crate) fn add(
         &mut self,
         (tool, tool_use_id): (&str, &str),
         outcome: &Outcome,
         settle_id: Option<&str>,
     ) {
-        let Outcome::InDoubt { cause, .. } = outcome else {
-            return;
-        };
         if self.notices.len() == MAX_LISTED_CALLS {
             self.more += 1;
             return;
         }
-        let earlier = match cause {
-            DoubtCause::EndNotLogged(start) => start.as_deref(),
+        let earlier = match outcome {
+            Outcome::InDoubt {
+                cause: DoubtCause::EndNotLogged(start),
+                ..
+            } => start.as_deref(),
             _ => None,
         };
         let settle_id = earlier.map(|start| &*start.settle_id).or(settle_id);
@@ -190,10 +190,17 @@ impl EventSink for DoubtCollector {
         for event in events {
             if let Event::Finished {
                 call,
+                request,
                 outcome,
                 claim,
                 ..
             } = event
+                && (outcome.is_in_doubt()
+                    || claim.is_some()
+                        && outcome.reach() == Reach::Open
+                        && request
+                            .accepted
+                            .is_some_and(AcceptedCall::is_settled_by_people))
             {
                 let settle_id = claim.map(|claim| claim.settle_id.as_str());
                 self.add((&call.tool_name, &call.tool_use_id), outcome, settle_id);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::log_view::call_tree::{CallFilter, CallTree, TreeStep};
-use crate::log_view::call_view::CallView;
+use crate::log_view::call_view::{CallView, resolution_note};
 use crate::log_view::session_list::{session_end_label, session_title, turn_origin_label};
 use crate::log_view::table::{self, OutputPreview, TextLayout};
 use crate::terminal::OutcomeTally;
@@ -442,8 +442,7 @@ fn resolution_label(
         (true, Err(reason)) => format!("done ({reason})"),
         (false, _) => "not done".to_owned(),
     };
-    let note = resolved.note.as_deref();
-    let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+    let note = resolution_note(resolved);
     let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
     escape(&format!("resolved {name} {id}: {found}{note}")).into_owned()
 }

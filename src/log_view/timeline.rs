@@ -1,11 +1,13 @@
 //! The calls of a session log with their times: read once, for pages and traces.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::log_view::{CostCollector, WAITS_FOR_APPROVAL, approval_label, end_label, end_summary};
-use toolq_core::text::{content_text, keep_beginning};
+use toolq_core::os::Clock;
+use toolq_core::text::{content_text, format_duration, keep_beginning};
 use toolq_core::types::{Effect, OutcomeKind, Status, safety_text};
 use toolq_log::records::{CallContent, CallRecord, SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
@@ -18,8 +20,6 @@ pub(crate) struct LogTimeline {
     pub(crate) calls: Vec<TimelineCall>,
     /// What its agents used.
     pub(crate) cost: CostCollector,
-    /// When the last record was written, in milliseconds since 1970.
-    pub(crate) last_ms: u64,
 }
 
 /// A run, which the log has a `session` record of.
@@ -30,14 +30,19 @@ pub(crate) struct LoggedRun {
     pub(crate) started_ms: u64,
     /// Where its first turn comes from: a path, or `-` for stdin.
     pub(crate) input: Option<String>,
+    /// When it wrote its last record, or now if it still runs.
+    pub(crate) last_ms: u64,
     /// `None` if it was killed or still runs.
     pub(crate) end: Option<SessionEndRecord>,
+    pub(crate) is_running: bool,
 }
 
 /// Collects a timeline from the records of a log, in file order.
 #[derive(Debug, Default)]
 pub(crate) struct TimelineReader {
     timeline: LogTimeline,
+    /// When the last record was written, in milliseconds since 1970.
+    last_ms: u64,
     /// The calls by their `tool_call` records.
     calls: HashMap<Uuid, usize>,
     /// The agent's calls by the records of the agent's turns.
@@ -57,13 +62,20 @@ impl TimelineReader {
         let timeline = &mut self.timeline;
         timeline.cost.add_record(record)?;
         // Clocks can go backwards; a picture of that would be no use.
-        timeline.last_ms = timeline.last_ms.max(record.timestamp);
+        self.last_ms = self.last_ms.max(record.timestamp);
+        // A person who settles a call may do so long after its run.
+        let is_of_run = !matches!(record.kind, RecordKind::Session | RecordKind::Resolve);
+        if let Some(run) = timeline.runs.last_mut().filter(|_| is_of_run) {
+            run.last_ms = self.last_ms;
+        }
         match &record.kind {
             RecordKind::Session => timeline.runs.push(LoggedRun {
                 session: record.parse_metadata()?,
-                started_ms: timeline.last_ms,
+                started_ms: self.last_ms,
                 input: None,
+                last_ms: self.last_ms,
                 end: None,
+                is_running: false,
             }),
             RecordKind::SessionEnd => {
                 if let Some(run) = timeline.runs.last_mut() {
@@ -89,6 +101,12 @@ impl TimelineReader {
     /// Returns what was collected.
     pub(crate) fn finish(mut self) -> LogTimeline {
         self.timeline.cost.finish_log();
+        if let Some(run) = self.timeline.runs.last_mut() {
+            run.is_running = run.end.is_none() && !run.session.process().has_exited();
+            if run.is_running {
+                run.last_ms = run.last_ms.max(Clock::system().now_ms());
+            }
+        }
         self.timeline
     }
 
@@ -131,7 +149,7 @@ impl TimelineReader {
             effect: None,
             parent: parent.copied(),
             input: keep_beginning(input),
-            requested_ms: self.timeline.last_ms,
+            requested_ms: self.last_ms,
             waits_for_approval: call.needs_approval,
             approval: None,
             attempts: Vec::new(),
@@ -146,13 +164,15 @@ impl TimelineReader {
         record: &Record,
         content: &mut dyn FnMut() -> Result<String, String>,
     ) -> Result<(), Corruption> {
-        let place = RecordPlace {
-            line: record.line,
-            at_ms: self.timeline.last_ms,
-        };
         let call = record.parent.and_then(|call| self.calls.get(&call));
         let call = call.and_then(|index| self.timeline.calls.get_mut(*index));
         if let (Some(call), Some(event)) = (call, CallEvent::from_record(record)?) {
+            let run = self.timeline.runs.get(call.run);
+            let place = RecordPlace {
+                line: record.line,
+                at_ms: self.last_ms,
+                run_last_ms: run.map_or(self.last_ms, |run| run.last_ms),
+            };
             let output =
                 content().map_or_else(|reason| format!("({reason})"), |json| content_text(&json));
             call.apply(&event, place, keep_beginning(output));
@@ -162,9 +182,11 @@ impl TimelineReader {
 }
 
 impl LogTimeline {
-    /// Returns when a call ended. One without an end counts as ended with the log.
+    /// Returns when a call ended. One without an end counts as ended with its run.
     pub(crate) fn end_of(&self, call: &TimelineCall) -> u64 {
-        call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)
+        let run_last_ms = || self.runs.get(call.run).map(|run| run.last_ms);
+        let ended = call.end.as_ref().map(|end| end.at_ms);
+        ended.or_else(run_last_ms).unwrap_or(call.requested_ms)
     }
 
     /// Returns how long a call took, `None` if it never started. Without a duration on record, the times of its records
@@ -173,6 +195,20 @@ impl LogTimeline {
         let started = call.started_ms()?;
         let recorded = call.end.as_ref().and_then(|end| end.duration_ms);
         Some(recorded.unwrap_or_else(|| self.end_of(call).saturating_sub(started)))
+    }
+
+    /// Says how long a call took, if it started: `12ms`, or `≥ 12ms` if its run was killed some time after its last record.
+    pub(crate) fn took(&self, call: &TimelineCall) -> Option<String> {
+        let ms = self.duration_of(call)?;
+        let recorded = call.end.as_ref().map(|end| end.duration_ms.is_some());
+        let is_running = || self.runs.get(call.run).is_some_and(|run| run.is_running);
+        let sign = if recorded.unwrap_or_else(is_running) {
+            ""
+        } else {
+            "≥ "
+        };
+        let took = format_duration(Duration::from_millis(ms));
+        (sign.is_empty() || ms > 0).then(|| format!("{sign}{took}"))
     }
 }
 
@@ -235,6 +271,8 @@ pub(crate) struct RecordPlace {
     /// Counted from 1.
     pub(super) line: u64,
     at_ms: u64,
+    /// When the run of its call wrote its last record.
+    run_last_ms: u64,
 }
 
 /// The end of a call.
@@ -252,12 +290,13 @@ pub(crate) struct TimelineEnd {
     /// What the model read, or in parentheses why it can't be shown.
     pub(crate) output: String,
     pub(crate) status: Status,
+    pub(crate) is_from_memory: bool,
 }
 
 impl TimelineCall {
     /// Applies a record of the call. `output` is its content.
     pub(super) fn apply(&mut self, event: &CallEvent<'_>, place: RecordPlace, output: String) {
-        let RecordPlace { line, at_ms } = place;
+        let RecordPlace { line, at_ms, .. } = place;
         match event {
             CallEvent::Started(start) => {
                 if let Some((last, failure)) = self.attempts.last_mut().zip(start.after.as_ref()) {
@@ -275,19 +314,26 @@ impl TimelineCall {
             | CallEvent::Skipped(_)
             | CallEvent::InDoubt(_)
             | CallEvent::Resolved(_) => {
-                let before = self.end.as_ref().and_then(|end| end.duration_ms);
+                // The time until a person resolved the call isn't part of its duration.
+                let (end, before) = (event.end(), self.end.take());
+                let ended_ms = match (&before, end) {
+                    (_, Some(_)) => at_ms,
+                    (Some(before), None) => before.at_ms,
+                    (None, None) => place.run_last_ms,
+                };
                 self.outcome = event.outcome_kind();
                 self.end = end_label(event).map(|label| TimelineEnd {
                     line,
-                    at_ms: at_ms.max(self.requested_ms),
-                    // The time until a person resolved the call isn't part of its duration.
-                    duration_ms: event.end().map(|end| end.duration_ms).or(before),
+                    at_ms: ended_ms.max(self.requested_ms),
+                    duration_ms: match end {
+                        Some(end) => Some(end.duration_ms),
+                        None => before.and_then(|before| before.duration_ms),
+                    },
                     label,
                     summary: end_summary(event),
                     output,
-                    status: event
-                        .end()
-                        .map_or(Status::Resolved, |end| end.status.clone()),
+                    status: end.map_or(Status::Resolved, |end| end.status.clone()),
+                    is_from_memory: end.is_some_and(|end| end.memory.is_some()),
                 });
             }
             CallEvent::Approved(approval) => {
@@ -310,6 +356,12 @@ impl TimelineCall {
     /// Returns when it began to run, if it did.
     pub(crate) fn started_ms(&self) -> Option<u64> {
         self.attempts.first().map(|attempt| attempt.started_ms)
+    }
+
+    /// Returns whether a person said what became of it after its run.
+    pub(crate) fn was_settled(&self) -> bool {
+        let end = self.end.as_ref();
+        end.is_some_and(|end| end.status == Status::Resolved && !end.is_from_memory)
     }
 
     /// Returns whether more than one attempt was started.

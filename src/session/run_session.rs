@@ -18,10 +18,10 @@ use crate::session::sinks::RunSinks;
 use crate::settings::{CallSetup, LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::text::{escape, quote_for_shell, quote_path_for_shell};
+use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::types::{Call, Tool, ToolsConfig, TraceContext};
 use toolq_engine::{Engine, EngineSettings, RememberedWrites};
-use toolq_log::memory::{MemoryUse, Remembered};
+use toolq_log::memory::{MemoryUse, Remembered, RememberedIn, WaitingCall, waiting_calls};
 use toolq_log::{LockedLog, SessionLog, SessionRecord, exceeds_size};
 
 /// A session that has begun: its log is open, and calls may run.
@@ -407,11 +407,18 @@ impl RunSession<'_> {
         } else {
             format!(" --log {}", quote_path_for_shell(path))
         };
-        // Ids come from a model: what a person copies from here must not be read as anything else.
-        let is_plain =
-            |id: &String| id.starts_with(char::is_alphanumeric) && quote_for_shell(id) == *id;
-        let named = if ids.len() <= MAX_NAMED_CALLS && ids.iter().all(is_plain) {
-            ids.join(" ")
+        // Calls of other runs may have the ids that a model chose.
+        let state_dir = toolq_log::state_dir(&self.context.environment).ok();
+        let place = RememberedIn::of_log(path, state_dir.as_deref());
+        let waiting = waiting_calls(&place, path).unwrap_or_default();
+        let is_named = |call: &&WaitingCall| call.log == path && ids.contains(&call.tool_use_id);
+        let named: Vec<&str> = waiting
+            .iter()
+            .filter(is_named)
+            .map(|call| &*call.id)
+            .collect();
+        let named = if named.len() == ids.len() && named.len() <= MAX_NAMED_CALLS {
+            named.join(" ")
         } else {
             "ID…".to_owned()
         };

@@ -61,7 +61,13 @@ impl RunSinks {
             OtlpSink::open(endpoint, captures, &context.environment, mask, &clock)
         });
         let progress = settings.progress;
-        let display = ProgressDisplay::open(progress, context, jobs, mask, &clock);
+        let memory = settings.log.target.clone();
+        let repeat = if context.has_piped_tools() {
+            RepeatCommand::with_tools_on_stdin(memory)
+        } else {
+            RepeatCommand::new(&context.tools_flag(), memory)
+        };
+        let display = ProgressDisplay::open(progress, context, (jobs, repeat), mask, &clock);
         let mut summary = RunSummary::new(clock, &setup.tools);
         summary.name_calls(settings.named_calls());
         Ok(Self {
@@ -221,15 +227,10 @@ impl ProgressDisplay {
     pub(super) fn open(
         progress: ProgressFlag,
         context: &CommandContext,
-        jobs: NonZeroUsize,
+        (jobs, repeat): (NonZeroUsize, RepeatCommand),
         mask: &Arc<Mask>,
         clock: &Clock,
     ) -> Option<Self> {
-        let repeat = if context.has_piped_tools() {
-            RepeatCommand::with_tools_on_stdin()
-        } else {
-            RepeatCommand::new(&context.tools_flag())
-        };
         let bars = || {
             let bar_options = BarOptions {
                 color: context.stderr.is_colored(),

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use crate::settings::LogTarget;
 use redact::Mask;
 use toolq_core::json::{Input, to_json_line};
-use toolq_core::text::{is_hidden, quote_for_shell};
-use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome};
+use toolq_core::text::{is_hidden, quote_for_shell, quote_path_for_shell};
+use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome, Reach};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -24,22 +25,25 @@ pub(crate) struct RepeatCommand {
     start: String,
     /// What has to be done besides running the line.
     condition: &'static str,
+    /// Where the run remembers its calls.
+    memory: LogTarget,
 }
 
 impl RepeatCommand {
     /// `tools_flag` is the flag that names the tools file, with a space before it, if a flag is needed.
-    pub(crate) fn new(tools_flag: &str) -> Self {
+    pub(crate) fn new(tools_flag: &str, memory: LogTarget) -> Self {
         Self {
             start: format!("toolq call{tools_flag}"),
             condition: "",
+            memory,
         }
     }
 
     /// For a tools file that came through a pipe: no flag names it, so whoever repeats the call has to provide it again.
-    pub(crate) fn with_tools_on_stdin() -> Self {
+    pub(crate) fn with_tools_on_stdin(memory: LogTarget) -> Self {
         Self {
-            start: "toolq call -c -".to_owned(),
             condition: TOOLS_ON_STDIN,
+            ..Self::new(" -c -", memory)
         }
     }
 
@@ -50,14 +54,23 @@ impl RepeatCommand {
         if matches!(tool.backing, Some(Backing::Host)) {
             return None;
         }
+        // In any memory, a call without `once` is a new one.
+        let memory_flag = match &self.memory {
+            _ if tool.once.is_none() => String::new(),
+            LogTarget::File(log) => format!(" --log {}", quote_path_for_shell(log)),
+            LogTarget::Disabled => " --no-log".to_owned(),
+            LogTarget::DefaultDirectory => String::new(),
+        };
         Some(CallRepeat {
-            command: self.command(request.call, mask)?,
+            command: self.command(request.call, &memory_flag, mask)?,
             condition: self.condition,
             is_write: tool.effect == Effect::Write,
+            is_settled_first: request.accepted?.is_settled_by_people()
+                && self.memory != LogTarget::Disabled,
         })
     }
 
-    fn command(&self, call: &Call, mask: &Mask) -> Option<String> {
+    fn command(&self, call: &Call, memory_flag: &str, mask: &Mask) -> Option<String> {
         let input = call.input.as_ref().map_or("", Input::text);
         let name = &call.name;
         if input.len() > MAX_INPUT_BYTES || name.starts_with('-') || name.contains(is_hidden) {
@@ -65,8 +78,9 @@ impl RepeatCommand {
         }
         let input = printable_json(&to_json_line(input));
         let line = format!(
-            "{} {} {}",
+            "{}{} {} {}",
             self.start,
+            memory_flag,
             quote_for_shell(name),
             quote_for_shell(&input)
         );
@@ -85,11 +99,16 @@ pub(crate) struct CallRepeat {
     condition: &'static str,
     /// Whether repeating it may repeat an effect.
     is_write: bool,
+    /// The memory refuses to repeat it if its result leaves its effect open.
+    is_settled_first: bool,
 }
 
 impl CallRepeat {
     /// Returns the line for a call that ended like this. It says so if the call may have done part of its work.
     pub(crate) fn line_after(&self, outcome: &Outcome) -> Option<String> {
+        if self.is_settled_first && outcome.reach() == Reach::Open {
+            return None;
+        }
         let label = if self.is_write && may_have_worked(outcome) {
             CHECK_LABEL
         } else {
@@ -161,7 +180,7 @@ mod tests {
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);
-        let command = RepeatCommand::new(" -c 'my tools.yaml'");
+        let command = RepeatCommand::new(" -c 'my tools.yaml'", LogTarget::DefaultDirectory);
         let mask = Mask::new(["s3cr3t-value", "it's-secret"]);
         let repeat = command.repeat_of(call.request(), &mask)?;
         Some(repeat.command)
@@ -196,7 +215,7 @@ mod tests {
                 effect,
                 ..sample_tool("edit")
             };
-            let command = RepeatCommand::new("");
+            let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
             let call = accepted_call(0, tool, true, "{}");
             let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
             repeat.line_after(outcome)
@@ -239,7 +258,7 @@ mod tests {
     #[test]
     fn a_tools_file_from_a_pipe_has_to_be_provided_again() {
         let call = accepted_call(0, sample_tool("read"), true, "{}");
-        let command = RepeatCommand::with_tools_on_stdin();
+        let command = RepeatCommand::with_tools_on_stdin(LogTarget::DefaultDirectory);
         let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
         let failed = Outcome::Failed {
             output: CallOutput::default(),
@@ -257,7 +276,7 @@ mod tests {
             line(&format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000))),
             None
         );
-        let command = RepeatCommand::new("");
+        let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
         let of_host = Tool {
             backing: Some(Backing::Host),
             ..sample_tool("read")

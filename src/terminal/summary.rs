@@ -10,7 +10,7 @@ use toolq_core::os::Clock;
 use toolq_core::text::{escape, format_count, format_duration, format_time, truncate_to_columns};
 use toolq_core::types::{
     CallRef, EmitError, Event, EventSink, Outcome, PicoUsd, PriceTable, ReportedUsage,
-    ResultSource, Status, ToolsConfig, Verdict, format_dollars,
+    RestoredResult, Status, ToolsConfig, Verdict, format_dollars,
 };
 
 /// Counts what happens in a run and summarizes it in one line.
@@ -211,7 +211,7 @@ impl RunSummary {
             self.exit = self.exit.max(Exit::of_outcome(outcome));
             self.outcomes.add(outcome.kind(), outcome.status());
             if let Outcome::Restored(result) = &**outcome {
-                self.remembered.add(call, result.source.as_deref());
+                self.remembered.add(call, result);
             }
             self.retried += usize::from(*attempts > 1 && !outcome.is_restored());
         }
@@ -351,15 +351,16 @@ const MAX_COLUMNS: usize = 60;
 struct MemoryNote {
     count: usize,
     named: Vec<String>,
-    /// When the first of them ran, and the log that says so.
-    first: Option<(u64, PathBuf)>,
+    /// What happened to the first of them and when, and the log that says so.
+    first: Option<(&'static str, u64, PathBuf)>,
     /// Whether one of them is known by its values: it runs once, whatever its id.
     has_once: bool,
 }
 
 impl MemoryNote {
     /// Adds a call.
-    pub(super) fn add(&mut self, call: &CallRef, source: Option<&ResultSource>) {
+    pub(super) fn add(&mut self, call: &CallRef, result: &RestoredResult) {
+        let source = result.source.as_deref();
         self.count += 1;
         self.has_once |= source.is_some_and(|source| source.other_id.is_some());
         if self.named.len() < MAX_NAMED_CALLS {
@@ -368,7 +369,11 @@ impl MemoryNote {
             self.named.push(escape(&name).into_owned());
         }
         if let (None, Some(source)) = (&self.first, source) {
-            self.first = Some((source.ended_ms, source.log.clone()));
+            let happened = match result.status {
+                Status::Resolved => "was settled",
+                _ => "ran",
+            };
+            self.first = Some((happened, source.ended_ms, source.log.clone()));
         }
     }
 
@@ -388,14 +393,14 @@ impl MemoryNote {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let ran = self.first.as_ref().map(|(ended_ms, log)| {
+        let ran = self.first.as_ref().map(|(happened, ms, log)| {
             let which = if self.count == 1 {
                 ""
             } else {
                 "the first of them "
             };
-            let time = format_time(*ended_ms);
-            format!(", {which}ran {time} ({})", log.display())
+            let time = format_time(*ms);
+            format!(", {which}{happened} {time} ({})", log.display())
         });
         let calls = format_count(self.count as u64, "call");
         let named = self.named.join(", ");

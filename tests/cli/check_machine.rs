@@ -403,6 +403,33 @@ servers:
     assert_eq!(found, expected);
 }
 
+/// What a runner of packages starts is in none of the directories of PATH. So what `init` writes can pass once it is locked.
+#[test]
+fn a_package_is_not_looked_for_like_a_program() {
+    let tools = r#"version: 1
+tools:
+  a: {input_schema: {type: object}, command: [npx, -y, "@scope/pkg@1.2.3"]}
+  b: {input_schema: {type: object}, command: [npx, plain-pkg]}
+  c: {input_schema: {type: object}, command: [uvx, mcp-x]}
+  d: {input_schema: {type: object}, command: [pnpm, dlx, mcp-x]}
+"#;
+    let mut sandbox = CliSandbox::new().tools(tools);
+    for runner in ["npx", "uvx", "pnpm"] {
+        sandbox = sandbox.program(runner, "#!/bin/sh\n");
+    }
+    let ran = sandbox
+        .run_shell(
+            r#"PATH="$PWD:$PATH" "$TOOLQ" check && PATH="$PWD:$PATH" "$TOOLQ" check --machine"#,
+        )
+        .assert_exit(0);
+    assert!(
+        !ran.stderr.contains("there is no program"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("PATH"), "{}", ran.stderr);
+}
+
 /// A probe has the environment of its tool's command. What it lacks is said once, either in the report or at its place.
 #[test]
 fn what_a_tool_lacks_is_said_once() {

@@ -93,11 +93,11 @@ pub(crate) async fn recall_calls(
     writes: &mut RememberedWrites,
     (mut calls, origin): (Vec<CheckedCall>, &TurnOrigin),
 ) -> Vec<CheckedCall> {
-    // Calls of other clients must not overtake one that is looked up. It is when it starts, in any case.
     if !writes.concern(memory.history(), tools, &calls) {
         return calls;
     }
-    if memory.history().is_at_hand() {
+    // Calls of other clients must not overtake one that is looked up.
+    if memory.history().is_at_hand() || !memory.history().remembers_ids() {
         writes.recall(memory.history(), tools, &mut calls, origin);
         return calls;
     }
@@ -133,7 +133,14 @@ impl RememberedWrites {
             }
             Verdict::Rejected(_) => true,
         };
-        history.remembers_ids() && calls.iter().any(is_asked)
+        // A client's call is looked up when it starts, unless it can't start before somebody approved it.
+        let is_approved_later = |checked: &CheckedCall| {
+            let accepted = checked.verdict.accepted();
+            accepted.is_some_and(|call| call.needs_approval && call.tool.once.is_some())
+        };
+        let is_looked_up =
+            |checked| is_asked(checked) && (history.remembers_ids() || is_approved_later(checked));
+        calls.iter().any(is_looked_up)
     }
 
     /// Adds to the calls of a turn what is known of them. Blocks, unless the history is at hand.

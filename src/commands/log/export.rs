@@ -176,7 +176,7 @@ fn file_state(path: &Path) -> Option<(u64, SystemTime)> {
 /// Returns whether nothing more is going to be written.
 fn has_ended(timeline: &LogTimeline) -> bool {
     let last = timeline.runs.last();
-    last.is_some_and(|run| run.end.is_some() || run.session.process().has_exited())
+    last.is_some_and(|run| !run.is_running)
 }
 
 // A session log as a recording in the form of a vendor's API.

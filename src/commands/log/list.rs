@@ -88,7 +88,7 @@ fn session_state(path: &Path, place: &RememberedIn, timeline: &LogTimeline) -> S
     let end = last.and_then(|run| run.end.as_ref());
     let is_running = || {
         let has_writer = open_log(path).is_ok_and(|log| log.has_writer());
-        has_writer || last.is_some_and(|run| !run.session.process().has_exited())
+        has_writer || last.is_some_and(|run| run.is_running)
     };
     if end.is_none() && is_running() {
         return SessionState::Running;
@@ -105,13 +105,11 @@ fn session_state(path: &Path, place: &RememberedIn, timeline: &LogTimeline) -> S
     }
 }
 
-/// Returns how long the runs took together. One without an end took until the next run, or until the last record.
+/// Returns how long the runs took together. One without an end took until its last record, or until now.
 fn duration_ms(timeline: &LogTimeline) -> u64 {
-    let next_starts = timeline.runs.iter().skip(1).map(|run| run.started_ms);
-    let ends = next_starts.chain([timeline.last_ms]);
-    let took = |(run, end): (&LoggedRun, u64)| match &run.end {
+    let took = |run: &LoggedRun| match &run.end {
         Some(recorded) => recorded.duration_ms,
-        None => end.saturating_sub(run.started_ms),
+        None => run.last_ms.saturating_sub(run.started_ms),
     };
-    timeline.runs.iter().zip(ends).map(took).sum()
+    timeline.runs.iter().map(took).sum()
 }

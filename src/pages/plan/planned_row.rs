@@ -291,7 +291,7 @@ impl PlannedRow {
 
 fn bar_markup((start, length): (f64, Option<f64>)) -> Markup {
     let Some(length) = length else {
-        return html! { rect.never x=(format!("{start:.2}%")) width="8" {} };
+        return html! { rect.point.never x=(format!("{start:.2}%")) width="8" {} };
     };
     let width = length.max(MIN_BAR_PERCENT);
     let start = start.min(100.0 - width);

@@ -82,8 +82,8 @@ fn run_line(run: &LoggedRun) -> String {
             exit_label(end.exit_code),
             format_duration(Duration::from_millis(end.duration_ms))
         ),
-        None if run.session.process().has_exited() => "killed: no end in the log".to_owned(),
-        None => "still running when this page was made".to_owned(),
+        None if run.is_running => "still running when this page was made".to_owned(),
+        None => "killed: no end in the log".to_owned(),
     };
     let started = format_time(run.started_ms);
     visible_text(&format!(
@@ -104,7 +104,12 @@ fn summary(timeline: &LogTimeline) -> String {
             .end
             .as_ref()
             .filter(|_| call.outcome != OutcomeKind::Unfinished);
-        let status = end.map_or_else(|| call.summary().into(), |end| end.status.clone());
+        let status = match end {
+            // One settled call isn't counted again as often as it is answered from memory.
+            Some(end) if end.is_from_memory => "from memory".into(),
+            Some(end) => end.status.clone(),
+            None => call.summary().into(),
+        };
         outcomes.add(call.outcome, status);
     }
     parts.append(&mut outcomes.labels());
@@ -154,11 +159,15 @@ fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
         ),
         (
             ("doubt", "run", "in doubt or without an end"),
-            doubts.iter().any(has),
+            doubts.iter().any(has) || any(&TimelineCall::was_settled),
+        ),
+        (
+            ("", "recalled", "answered from memory"),
+            any(&|call| mark(call) == Some("recalled")),
         ),
         (
             ("", "never", "never ran"),
-            any(&|call| call.attempts.is_empty()),
+            any(&|call| mark(call) == Some("never")),
         ),
     ];
     html! {
@@ -277,8 +286,10 @@ fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
 fn end_facts(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let end = call.end.as_ref();
     let mut parts = vec![end.map_or_else(|| call.summary().to_owned(), |end| end.label.clone())];
-    let took = timeline.duration_of(call).filter(|_| end.is_none());
-    parts.extend(took.map(|took| format!("after {}", format_ms(took))));
+    let took = timeline
+        .took(call)
+        .filter(|_| end.is_none() || call.was_settled());
+    parts.extend(took.map(|took| format!("after {took}")));
     if let Some(started) = call.started_ms() {
         let waited = started.saturating_sub(call.requested_ms);
         parts.push(format!("waited {}", format_ms(waited)));
@@ -307,8 +318,7 @@ fn call_row(
     axis: &TimeAxis,
 ) -> Markup {
     let anchor = format!("call-{}", call.line);
-    let took = timeline.duration_of(call).map(Duration::from_millis);
-    let took = took.map(format_duration);
+    let took = timeline.took(call);
     let attempts = if call.was_retried() {
         format!(" ↻{}", call.attempts.len())
     } else {
@@ -348,14 +358,26 @@ fn bar(call: &TimelineCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
     };
     let attempts = call.attempts.iter().map(|attempt| match &attempt.failure {
         Some((_, ended)) => part("retried", attempt.started_ms, *ended),
+        None if call.was_settled() => part("doubt", attempt.started_ms, end),
         None => part("run", attempt.started_ms, end),
     });
     html! {
         svg aria-hidden="true" {
             @if started > call.requested_ms { (part("wait", call.requested_ms, started)) }
             @for attempt in attempts { (attempt) }
-            @if call.attempts.is_empty() { rect.never x=(format!("{:.2}%", axis.position(end))) width="8" {} }
+            @if let Some(mark) = mark(call) { rect.point.(mark) x=(format!("{:.2}%", axis.position(end))) width="8" {} }
         }
+    }
+}
+
+/// Returns what stands for a call that made no attempt in its run. In doubt, an earlier run may have made one.
+fn mark(call: &TimelineCall) -> Option<&'static str> {
+    let is_from_memory = call.end.as_ref().is_some_and(|end| end.is_from_memory);
+    match call.outcome {
+        _ if !call.attempts.is_empty() => None,
+        OutcomeKind::InDoubt => Some("run"),
+        _ if is_from_memory => Some("recalled"),
+        _ => Some("never"),
     }
 }
 

@@ -150,11 +150,13 @@ fn without_an_approver_nothing_that_needs_one_runs() {
     let hint = run(&["-q", "--log", "log.jsonl"]).stderr;
     assert!(
         hint.starts_with("note: 2 calls wait for an approval")
-            && hint.contains("`toolq approvals approve toolu_1 toolu_3 --log log.jsonl`")
+            && hint.contains("`toolq approvals approve ")
+            && !hint.contains("toolu_1")
             && hint.lines().count() == 1,
         "{hint}"
     );
-    assert!(output.stderr.ends_with(&hint), "{}", output.stderr);
+    let last = output.stderr.lines().last().unwrap();
+    assert!(last.starts_with("note: 2 calls wait"), "{last}");
     let unremembered = run(&["-q", "--no-log"]).stderr;
     assert!(unremembered.contains("`--approve all`"), "{unremembered}");
     let skipped = words(&[("tool_skipped", "needs_approval"); 2]);
@@ -183,10 +185,10 @@ fn what_is_approved_waits_for_what_is_not() {
         "{}",
         output.stderr
     );
-    // Names that a person can't copy safely aren't part of a command.
+    // What a person can't copy safely isn't part of a command.
     let named = four_calls().replace("toolu_1", "all; reboot");
     let output = sandbox().stdin(named).run(&["run", "-q"]).assert_exit(6);
-    assert!(output.stderr.contains("approve ID…`"), "{}", output.stderr);
+    assert!(!output.stderr.contains("reboot"), "{}", output.stderr);
 }
 
 /// What is missing runs in order, and what had only read runs again.

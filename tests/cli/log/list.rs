@@ -11,7 +11,7 @@ use toolq_core::os::ProcessIdentity;
 const SESSIONS: &str = "state/toolq/sessions";
 
 /// A process of this system that began at another time than the one that has its pid now.
-fn process_that_is_gone() -> ProcessIdentity {
+pub(super) fn process_that_is_gone() -> ProcessIdentity {
     ProcessIdentity {
         start_ticks: Some(1),
         ..ProcessIdentity::current()
@@ -92,6 +92,11 @@ fn each_session_says_how_it_stands() {
     );
     assert_eq!(rows["00000001"]["calls"], 2);
     assert_eq!(rows["00000001"]["errors"], 1);
+    let took = |id: &str| rows[id]["duration_ms"].as_u64().unwrap();
+    assert!(
+        took("00000004") > 60_000 && took("00000003") == 0,
+        "until now, or the last record"
+    );
     assert!(rows["00000001"]["bytes"].as_u64() > Some(500));
 }
 

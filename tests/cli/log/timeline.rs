@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use toolq_core::os::ProcessIdentity;
 
+use crate::log::list::process_that_is_gone;
 use crate::log::log_builder::LogBuilder;
 use crate::support::{CliSandbox, model_response, parse_json_lines};
 
@@ -150,6 +151,59 @@ fn the_recorded_duration_counts_everywhere() {
     assert!(page.contains("ok, 250ms, 20 bytes"), "{page}");
     assert!(page.contains("500ms if run one after another"), "{page}");
     assert!(!page.contains("1s if run"), "{page}");
+}
+
+/// A payment was killed and settled a minute later. What is drawn is what is known: it was in doubt, from its start.
+#[test]
+fn a_settled_call_is_not_drawn_as_one_that_ran_until_then() {
+    let mut log = LogBuilder::new();
+    let session = log.session_of_process(&process_that_is_gone());
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, "pay", &json!({}));
+    log.start(call, "pay", 1);
+    log.timestamp += 1_500;
+    log.call(turn, "look", &json!({}));
+    log.timestamp += 60_000;
+    let settled = json!({"tool_use_id": format!("toolu_{call}"), "tool_name": "pay", "done": true, "note": "asked the bank"});
+    log.add_record("resolve", Some(call), &json!("paid"), &settled);
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let recalled = log.call(turn, "pay", &json!({}));
+    let memory = json!({"tool_use_id": "toolu_1", "tool_name": "pay", "is_error": false, "status": "resolved", "duration_ms": 0,
+        "attempts": 0, "memory": {"log": "log.jsonl", "ended": 1}});
+    log.add_record("tool_skipped", Some(recalled), &json!("paid"), &memory);
+    let doubted = log.call(turn, "pay", &json!({}));
+    log.end("tool_in_doubt", doubted, "pay", ("in_doubt", 0, 0));
+    log.session_end(session);
+    let page = page_of(&log);
+    for shown in [
+        "✓ ok: resolved<",
+        "resolved: done (asked the bank) · after ≥ 1.5s",
+        "<span class=\"took\">≥ 1.5s</span>",
+        "<rect class=\"doubt\"",
+        "2 ok (1 from memory, 1 resolved)",
+        "answered from memory",
+        "<rect class=\"point recalled\"",
+        // An earlier run started it.
+        "<rect class=\"point run\"",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(!page.contains("<rect class=\"run\" x="), "{page}");
+    assert_eq!(page.matches("point never").count(), 1, "{page}");
+}
+
+/// What still runs has taken the time until now.
+#[test]
+fn a_call_that_runs_is_drawn_until_now() {
+    let mut log = LogBuilder::new();
+    log.timestamp = toolq_core::os::Clock::system().now_ms() - 90_000;
+    let session = log.session_of_process(&ProcessIdentity::current());
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, "pay", &json!({}));
+    log.start(call, "pay", 1);
+    let page = page_of(&log);
+    assert!(page.contains("<span class=\"took\">1m"), "{page}");
 }
 
 /// The page names each call by its id, and a link to it by the line of the log.

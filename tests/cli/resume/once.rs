@@ -59,6 +59,55 @@ fn another_input_with_these_values_is_told_what_ran() {
     assert_eq!(sandbox.effects(), ["refund 1"]);
 }
 
+/// Who asks for the same thing in other words must not hear that it was done.
+#[test]
+fn another_input_with_these_values_is_in_doubt_like_the_call_that_ran() {
+    let sandbox = sandbox("[order]");
+    sandbox.write_file("killed", "");
+    refund(&sandbox, "a", r#"{"order":1,"note":"late"}"#).assert_exit(0);
+    let other = refund(&sandbox, "b", r#"{"order":1}"#).assert_exit(3);
+    let text = &other.result_texts()[0];
+    for shown in ["In doubt: ", r#""note":"late""#, "Its result: Killed by"] {
+        assert!(text.contains(shown), "{text}");
+    }
+    assert!(
+        !text.contains("already run") && !text.contains(r"\u{"),
+        "{text}"
+    );
+    assert!(
+        other.stderr.contains("toolq log resolve"),
+        "{}",
+        other.stderr
+    );
+    let planned = sandbox.run_toolq(&["plan", "input.json"]).assert_exit(0);
+    assert!(planned.stdout.contains("1 in doubt"), "{}", planned.stdout);
+    assert_eq!(sandbox.effects(), ["refund 1"]);
+}
+
+/// Pasted into a shell, the line uses the memory that knows of the call, and it isn't refused.
+#[test]
+fn a_call_that_may_have_worked_is_settled_and_not_repeated() {
+    let sandbox = sandbox("[order]");
+    sandbox.write_file("killed", "");
+    let call = ["call", "--log", "my log", "refund", r#"{"order":1}"#];
+    let failed = sandbox.run_toolq(&call).assert_exit(1).stderr;
+    assert!(!failed.contains("toolq call"), "{failed}");
+    let (_, line) = failed.split_once("in doubt: refund").unwrap();
+    let (_, command) = line.split_once("`toolq log resolve ").unwrap();
+    let (id, named) = command.split_once(' ').unwrap();
+    assert!(named.starts_with("'my log'`, adding `--done"), "{failed}");
+    sandbox.run_toolq(&call).assert_exit(3);
+    std::fs::remove_file(sandbox.path().join("killed")).unwrap();
+    sandbox
+        .run_toolq(&["log", "resolve", id, "my log", "--not-done"])
+        .assert_exit(0);
+    // What failed by itself did nothing, so it is repeated, in the same memory.
+    sandbox.write_file("broken", "");
+    let failed = sandbox.run_toolq(&call).assert_exit(1).stderr;
+    let again = r#"repeat: toolq call --log 'my log' refund '{"order":1}'"#;
+    assert!(failed.contains(again), "{failed}");
+}
+
 /// `toolq call` has no ids.
 #[test]
 fn a_call_from_the_command_line_is_the_same_one() {

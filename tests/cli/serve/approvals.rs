@@ -115,6 +115,47 @@ fn a_client_that_can_ask_is_asked_and_a_yes_starts_the_call() {
     }
 }
 
+/// What a person says later counts for the same values, which name the call whatever client asks.
+#[test]
+fn a_call_that_runs_once_can_be_approved_later() {
+    let tools = TOOLS.replace(
+        "    approve: true\n",
+        "    approve: true\n    once: [amount]\n",
+    );
+    let tools = tools.replace(
+        "amount: {type: integer}}}",
+        "amount: {type: integer}}, required: [amount]}",
+    );
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "desk", "version": "1"}});
+    let mut client = Client::start(
+        CliSandbox::new().tools(&tools),
+        &["serve", "-q", "--log", "log.jsonl"],
+    );
+    client.ask("init", "initialize", &params);
+    let log = client.dir().join("log.jsonl");
+    let approvals = |arguments: &[&str]| {
+        let log = ["--log", log.to_str().unwrap()];
+        let ran = CliSandbox::new().run(&[&["approvals"], arguments, &log].concat());
+        ran.assert_exit(0).stdout
+    };
+    for (id, (amount, words, decision)) in (1..).zip([
+        (5, NEEDS_APPROVAL, "approve"),
+        (6, NEEDS_APPROVAL, "deny"),
+        (5, "paid", ""),
+        (6, "Denied", ""),
+        (5, "already done", ""),
+    ]) {
+        client.call(id, "pay", &json!({"amount": amount}));
+        let text = text_of(&client.receive()).0;
+        assert!(text.contains(words), "{amount}: {text}");
+        if !decision.is_empty() {
+            let waiting: Value = serde_json::from_str(&approvals(&["--format", "json"])).unwrap();
+            approvals(&[decision, waiting[0]["id"].as_str().unwrap()]);
+        }
+    }
+    assert_eq!(ran(&client.leave()), "pay\n");
+}
+
 #[test]
 fn anything_but_a_yes_runs_nothing() {
     let denied = |reason: Value| Some(json!(["no", "client", "desk", reason]));

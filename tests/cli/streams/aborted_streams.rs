@@ -213,9 +213,15 @@ fn every_call_gets_a_result_wherever_a_stream_is_cut() {
             let ran = CliSandbox::new()
                 .tools(TOOLS)
                 .stdin(text)
-                .run(&["run", "--to", "block-lines"])
+                .run(&["run", "--to", "block-lines", "--message", "message.json"])
                 .assert_exit(3);
             assert_eq!(ran.lines().len(), seen, "{vendor:?} {cut}: {}", ran.stdout);
+            // What goes back has the calls that the results answer.
+            let message = ran.file("message.json").unwrap_or_default();
+            let in_message = ["\"a\"", "\"b\"", "\"c\""].map(|id| message.contains(id));
+            let sent = in_message.iter().filter(|is_there| **is_there).count();
+            assert_eq!(sent, seen, "{vendor:?} {cut}: {message}");
+            assert_eq!(message.lines().count(), usize::from(seen > 0), "{message}");
             assert!(ran.file("change.2").is_none(), "{vendor:?} {cut}");
             assert!(ran.stderr.contains("ends in the middle"), "{}", ran.stderr);
         }

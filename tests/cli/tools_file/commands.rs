@@ -243,7 +243,14 @@ fn a_leading_dash_behind_a_script_is_for_the_script_to_stand() {
         );
         assert!(!said.contains("--option"), "{said}");
     }
-    assert!(hint(r#"[grep, "{x}", notes]"#).contains("write `--option={x}`"));
+    let said = hint(r#"[grep, "{x}", notes]"#);
+    assert!(said.contains("write `--option={x}`"), "{said}");
+    let restriction = "add a `pattern` that excludes a leading `-`, such as `^[^-]`,";
+    assert!(said.contains(restriction), "{said}");
+    assert!(
+        said.contains("inside `command: {argv: …, dashes: [x]}`"),
+        "{said}"
+    );
     // The form that is recommended has no warning, and takes the value.
     let tools = r#"
 tools:

@@ -52,7 +52,7 @@ fn find_tool_key_hint(key: &str) -> Option<&'static str> {
         "parameters" | "inputSchema" | "schema" | "input" | "args" => {
             "did you mean `input_schema`?"
         }
-        "argv" | "env" | "stdin" | "stderr" | "cwd" | "pass_env" | "success_exit" => {
+        "argv" | "env" | "stdin" | "stderr" | "cwd" | "pass_env" | "success_exit" | "dashes" => {
             "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
         }
         "url" | "method" | "query" | "headers" | "body" | "form" | "select" => {

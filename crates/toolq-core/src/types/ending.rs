@@ -6,6 +6,7 @@ use std::time::Duration;
 use strum::IntoStaticStr;
 
 use crate::types::backing::LimitKind;
+use crate::types::outcome::CallConflict;
 
 /// How a process, a request, or an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct UnsettledStart {
     pub started_ms: Option<u64>,
     /// What the model read about it, if that run itself left it in doubt.
     pub answer: Option<String>,
+    /// What was started, if that isn't the same call, or if its result leaves its effect open.
+    pub earlier: Option<CallConflict>,
 }
 
 /// Why it isn't known whether a call took effect.

@@ -9,7 +9,7 @@ use crate::types::backing::{CommandInvocation, Invocation};
 use crate::types::call::{Call, CallRef};
 use crate::types::ending::NotExecutedCause;
 use crate::types::outcome::{Outcome, Rejection};
-use crate::types::policies::CallLocks;
+use crate::types::policies::{CallLocks, Effect};
 use crate::types::tool::Tool;
 
 /// A call, and what was decided about it before anything ran.
@@ -128,6 +128,13 @@ pub struct AcceptedCall {
     pub invocation: Option<Invocation>,
     /// The tool's `probe`, which finds out whether an earlier run completed the call.
     pub probe: Option<Box<CommandInvocation>>,
+}
+
+impl AcceptedCall {
+    /// Whether only a person can say what became of it, and until then it doesn't run again, if its result leaves that open.
+    pub fn is_settled_by_people(&self) -> bool {
+        self.tool.once.is_some() && self.tool.effect == Effect::Write && self.probe.is_none()
+    }
 }
 
 /// What decided whether a call is concurrency-safe.

@@ -292,7 +292,11 @@ impl RunningTurn<'_> {
         match reply {
             ApprovalReply::Decided(approval) => self.apply_approval(number, &approval),
             ApprovalReply::Unavailable => {
-                self.finish_unapproved(number);
+                let job = self.queue.waiting_job(number);
+                match job.and_then(|job| job.approval.clone()) {
+                    Some(denied) => self.apply_approval(number, &denied),
+                    None => self.finish_unapproved(number),
+                }
             }
             ApprovalReply::Stopped(why) => self.stop_for_approver(number, &why),
         }

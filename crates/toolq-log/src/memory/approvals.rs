@@ -36,6 +36,8 @@ pub struct WaitingCall {
     pub asked_ms: Option<u64>,
     /// The log of the run that asked.
     pub log: PathBuf,
+    /// Where the first run of that log was started. Empty if it is gone.
+    pub directory: String,
     /// What somebody has said.
     pub decision: Option<ApprovalDecision>,
     name: EntryName,
@@ -144,8 +146,10 @@ impl MemoryStore {
         let question_name = format!("{name} {}", question.word);
         let handle = sha256_hex(question_name.as_bytes())[..HANDLE_DIGITS].to_owned();
         let is_random_id = |id: &str| name.settle_id(id) == *id;
-        let read = self.with_index(&question.log, |index| Ok(index.read_call(question.offset)))?;
-        let call = read.flatten();
+        let read = self.with_index(&question.log, |index| {
+            Ok((index.read_call(question.offset), index.first_directory()))
+        })?;
+        let (call, directory) = read.unwrap_or_default();
         let (tool_use_id, tool, input, asked_ms) = match call {
             Some(call) => (
                 call.tool_use_id,
@@ -167,6 +171,7 @@ impl MemoryStore {
             input,
             asked_ms,
             log: self.log_path(&question.log),
+            directory: directory.unwrap_or_default(),
             decision: decided.map(|decided| approval_of(decided).decision),
             name,
             offset: question.offset,

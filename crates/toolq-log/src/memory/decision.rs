@@ -102,7 +102,7 @@ pub enum Decision {
     Wait,
     /// This run is at it.
     IsRunning,
-    /// Its id, or its values, belong to a call with another tool or input.
+    /// Its id, or its values, belong to a call with another tool or input, which isn't in doubt.
     Conflict,
 }
 
@@ -113,6 +113,12 @@ pub fn decide(latest: Option<&Attempt>, asker: Asker) -> Decision {
     };
     let next = latest.number + 1;
     let is_open = latest.end == AttemptEnd::Unknown && latest.settled.is_none();
+    let is_doubtful = latest.settled.is_none()
+        && match latest.end {
+            AttemptEnd::Unknown | AttemptEnd::InDoubt => true,
+            AttemptEnd::Result(kind) => kind == ResultKind::Open && asker.is_once,
+            AttemptEnd::Nothing => false,
+        };
     match (latest.end, latest.settled) {
         _ if is_open && latest.log == LogAccess::Own => Decision::IsRunning,
         _ if is_open && latest.log == LogAccess::Held => Decision::Wait,
@@ -120,19 +126,16 @@ pub fn decide(latest: Option<&Attempt>, asker: Asker) -> Decision {
         (AttemptEnd::Result(ResultKind::Refused), None) if asker.is_once => Decision::Run(next),
         (AttemptEnd::Result(_), _) if latest.is_expired => Decision::Renew(next),
         _ if asker.is_new => Decision::Renew(next),
+        // This call's probe, or that it may be repeated, says nothing about a call with another input.
+        _ if is_doubtful && !latest.is_same_call => Decision::InDoubt,
+        _ if is_doubtful => match asker.if_doubtful {
+            IfDoubtful::Repeat => Decision::Run(next),
+            IfDoubtful::Probe => Decision::Probe,
+            IfDoubtful::Ask => Decision::InDoubt,
+        },
         _ if !latest.is_same_call => Decision::Conflict,
         (_, Some(true)) => Decision::AnswerSettled,
-        (AttemptEnd::Result(ResultKind::Open), None) if asker.is_once => doubtful(next, asker),
-        (AttemptEnd::Result(_), None) => Decision::Answer,
-        (_, None) => doubtful(next, asker),
-    }
-}
-
-fn doubtful(next: u32, asker: Asker) -> Decision {
-    match asker.if_doubtful {
-        IfDoubtful::Repeat => Decision::Run(next),
-        IfDoubtful::Probe => Decision::Probe,
-        IfDoubtful::Ask => Decision::InDoubt,
+        (_, None) => Decision::Answer,
     }
 }
 

@@ -175,7 +175,7 @@ impl KnownCall {
 
 impl AttemptFacts {
     /// Whether a call has its tool and its input, as that came or as it is executed.
-    fn is_same_as(&self, tool: &str, identity: &Identity) -> bool {
+    pub(super) fn is_same_as(&self, tool: &str, identity: &Identity) -> bool {
         let executed = self.executed_digest.as_ref().unwrap_or(&self.input_digest);
         let asked = identity
             .executed_digest

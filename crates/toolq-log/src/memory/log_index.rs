@@ -179,6 +179,13 @@ impl LogIndex {
         }))
     }
 
+    /// Reads the directory in which its first run was started. `None` if it begins with something else.
+    pub(crate) fn first_directory(&self) -> Option<String> {
+        let record = RecordReader::read_at(&self.file, 0).ok()?;
+        let session: SessionRecord = record.parse_metadata().ok()?;
+        Some(session.cwd)
+    }
+
     /// Reads the call that the record at `offset` holds. `None` if it holds none.
     pub(crate) fn read_call(&self, offset: u64) -> Option<AskedCall> {
         let record = RecordReader::read_at(&self.file, offset).ok()?;

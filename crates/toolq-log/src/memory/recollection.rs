@@ -248,7 +248,7 @@ impl Lookup<'_> {
             Decision::Probe => MemoryVerdict::Probe(self.claim()),
             Decision::Wait => MemoryVerdict::RunsElsewhere,
             Decision::IsRunning => MemoryVerdict::Known(Box::new(Outcome::IsRunning)),
-            Decision::InDoubt => self.in_doubt(),
+            Decision::InDoubt => self.in_doubt()?,
             Decision::Conflict => {
                 MemoryVerdict::Known(Box::new(Outcome::Conflict(Box::new(self.conflict(known)?))))
             }
@@ -258,7 +258,7 @@ impl Lookup<'_> {
             Decision::Answer => match self.answer(known)? {
                 Some(result) => MemoryVerdict::Known(Box::new(Outcome::Restored(result))),
                 // What it was is gone, and whether it was is what the log says.
-                None => self.in_doubt(),
+                None => self.in_doubt()?,
             },
         })
     }
@@ -305,20 +305,35 @@ impl Lookup<'_> {
         })
     }
 
-    fn in_doubt(&self) -> MemoryVerdict {
-        let known = self.known.as_ref();
-        let start = known.map(|known| {
-            Box::new(UnsettledStart {
+    fn in_doubt(&self) -> Result<MemoryVerdict, LogError> {
+        let start = |known: &KnownCall| {
+            let facts = known.facts.as_ref();
+            let is_same = facts.is_none_or(|facts| self.is_same_as(facts));
+            let answer = if is_same {
+                self.recorded_doubt(known)
+            } else {
+                None
+            };
+            let is_ended = facts.is_some_and(|facts| facts.result.is_some());
+            let is_told = answer.is_none() && (is_ended || !is_same);
+            Ok(Box::new(UnsettledStart {
                 settle_id: self.entry().settle_id(&self.request.call.id),
-                started_ms: known.facts.as_ref().map(|facts| facts.started_ms),
+                started_ms: facts.map(|facts| facts.started_ms),
                 log: self.store.log_path(&known.log),
-                answer: self.recorded_doubt(known),
-            })
-        });
-        MemoryVerdict::Known(Box::new(Outcome::InDoubt {
+                answer,
+                earlier: is_told.then(|| self.conflict(Some(known))).transpose()?,
+            }))
+        };
+        let start = self.known.as_ref().map(start).transpose()?;
+        Ok(MemoryVerdict::Known(Box::new(Outcome::InDoubt {
             cause: DoubtCause::EndNotLogged(start),
             output: CallOutput::default(),
-        }))
+        })))
+    }
+
+    fn is_same_as(&self, facts: &AttemptFacts) -> bool {
+        let tool = recorded_text(&self.request.call.name, &self.store.mask);
+        facts.is_same_as(&tool, &self.identity)
     }
 
     /// Returns what the model has read about a call that its run left in doubt.

@@ -165,8 +165,16 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
                 format_duration(*limit)
             )
         }
-        DoubtCause::EndNotLogged(_) => {
-            "it was started, but the log doesn't say how it ended".to_owned()
+        DoubtCause::EndNotLogged(start) => {
+            let earlier = start.as_ref().and_then(|start| start.earlier.as_ref());
+            match earlier.map(|earlier| &earlier.result) {
+                Some(Some(_)) => "an earlier call failed in a way that leaves that open",
+                Some(None) => {
+                    "an earlier call with its id or values was started, but the log doesn't say how it ended"
+                }
+                None => "it was started, but the log doesn't say how it ended",
+            }
+            .to_owned()
         }
         DoubtCause::ReaperKilled => {
             "its program was killed together with the process that watched it".to_owned()

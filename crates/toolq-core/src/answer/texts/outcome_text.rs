@@ -199,6 +199,10 @@ fn error_text(
                 DoubtCause::Interrupted(_) | DoubtCause::Canceled(_) | DoubtCause::ReaperKilled => {
                     partial_output_text(&output, stderr)
                 }
+                DoubtCause::EndNotLogged(Some(start)) => start
+                    .earlier
+                    .as_ref()
+                    .map_or_else(String::new, describe_earlier),
                 _ => output.into_owned(),
             };
             http::explain_in_doubt(name, doubt).with_details(details)
@@ -298,15 +302,7 @@ fn restored_content(
 
 /// Explains that what names a call names another one.
 fn explain_conflict(name: &str, conflict: &CallConflict) -> ErrorText {
-    let input = truncate(&conflict.input, MAX_REPEATED_CHARS);
-    let tool = &conflict.tool;
-    let result = conflict
-        .result
-        .as_deref()
-        .map_or_else(String::new, |result| {
-            format!("\nIts result: {}", truncate(result, MAX_REPEATED_CHARS))
-        });
-    let details = format!("The earlier call: {tool} {input}{result}");
+    let details = describe_earlier(conflict);
     if conflict.is_once {
         let error =
             format!("Not executed: {name} has already run for these values, with another input.");
@@ -316,6 +312,20 @@ fn explain_conflict(name: &str, conflict: &CallConflict) -> ErrorText {
     let error =
         "Not executed: the id of this call belongs to an earlier call with another tool or input.";
     ErrorText::new(error, "make the call again, with a new id.").with_details(details)
+}
+
+fn describe_earlier(earlier: &CallConflict) -> String {
+    let begin = |text: &str| match text.char_indices().nth(MAX_REPEATED_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    };
+    let result = earlier.result.as_deref();
+    let result = result.map(|result| format!("\nIts result: {}", begin(result)));
+    let (tool, input) = (&earlier.tool, begin(&earlier.input));
+    format!(
+        "The earlier call: {tool} {input}{}",
+        result.unwrap_or_default()
+    )
 }
 
 /// Explains that a call is running already.

@@ -41,7 +41,8 @@ pub fn find_started_files<'a>(argv: &[&'a str]) -> Vec<StartedFile<'a>> {
                 .map(StartedFile::Script),
         );
         if !runs_elsewhere(&base_name(argv[position])) {
-            let started = programs().find_map(|program| program.started.first());
+            let in_path = programs().filter(|program| !program.rule.has_packages);
+            let started = in_path.flat_map(|program| &program.started).next();
             next = started.map(|(position, _)| *position);
         }
     }
@@ -219,6 +220,14 @@ mod tests {
             ("timeout 5 rg {x}", vec![Program("timeout"), Program("rg")]),
             ("docker run box python3 x.py", vec![Program("docker")]),
             ("echo bash", vec![Program("echo")]),
+            ("npx -y @scope/pkg@1.2.3 .", vec![Program("npx")]),
+            ("uvx mcp-x", vec![Program("uvx")]),
+            ("pipx run mcp-x", vec![Program("pipx")]),
+            (
+                "nice uv tool run mcp-x",
+                vec![Program("nice"), Program("uv")],
+            ),
+            ("pnpm dlx pkg", vec![Program("pnpm")]),
         ] {
             let argv: Vec<&str> = text.split(' ').collect();
             assert_eq!(find_started_files(&argv), expected, "{text}");

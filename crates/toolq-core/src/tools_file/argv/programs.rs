@@ -23,6 +23,8 @@ pub(crate) struct ProgramRule {
     pub(crate) runs_stdin: bool,
     pub(crate) stdin_unless: Words,
     elsewhere: bool,
+    /// What it starts isn't looked for in `PATH`.
+    pub(crate) has_packages: bool,
     instead: Option<&'static str>,
     steering_variables: Words,
 }
@@ -335,6 +337,7 @@ impl ProgramRule {
             "insert" => self.add_options(rest, OptionValue::Mark),
             "insert-braces" => self.add_options(rest, OptionValue::OptionalMark),
             "elsewhere" => self.elsewhere = true,
+            "packages" => self.has_packages = true,
             "instead" => self.instead = Some(rest),
             "steer" => self.steering_variables.extend(words),
             unknown => debug_assert_eq!(unknown, "a property of the table"),

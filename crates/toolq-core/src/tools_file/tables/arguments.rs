@@ -226,22 +226,22 @@ fn warn_about_leading_dash(
     {
         let name = path.join(".");
         let restriction = match (*splat, allows_type(schema, "string")) {
-            (true, _) => "the keyword `pattern` for its items",
-            (false, true) => "the keyword `pattern`",
+            (true, _) => "a `pattern` that excludes a leading `-`, such as `^[^-]`, for its items",
+            (false, true) => "a `pattern` that excludes a leading `-`, such as `^[^-]`,",
             (false, false) => "`minimum: 0`",
         };
         let (who, hint) = if is_behind_code {
             (
                 "what the script starts",
                 format!(
-                    "add {restriction} to the schema; or have the script take it as a value, as `grep -- \"$1\"` does, then allow it with `dashes: [{name}]`"
+                    "add {restriction} to the schema; or have the script take it as a value, as `grep -- \"$1\"` does, then allow it inside `command: {{argv: …, dashes: [{name}]}}`"
                 ),
             )
         } else {
             (
                 "the program",
                 format!(
-                    "write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"
+                    "write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it inside `command: {{argv: …, dashes: [{name}]}}`"
                 ),
             )
         };

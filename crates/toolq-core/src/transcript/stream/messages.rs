@@ -433,11 +433,24 @@ impl Messages {
         self.last_closed_id = Some(message.id);
     }
 
-    /// Drops the open message and returns its calls that weren't reported.
+    /// Drops the open message and returns its calls that weren't reported. What goes back to the API has all calls, which are all
+    /// answered, but no text that broke off: of a thought, the signature is missing.
     pub fn abort(&mut self) -> Vec<Call> {
         let turn = self.turn();
         let message = self.open.take();
-        message.map_or_else(Vec::new, |message| {
+        message.map_or_else(Vec::new, |mut message| {
+            let is_sent = |block: &Block| match block.is_call() {
+                true => !block.may_be_piece,
+                false => block.is_complete,
+            };
+            let cut = message.blocks.iter_mut().filter(|block| !is_sent(block));
+            cut.for_each(|block| block.record = None);
+            if let Some(record) = &message.record
+                && message.blocks.iter().any(Block::is_call)
+            {
+                let json = record.to_json(message.dialect, &message.blocks, turn);
+                self.records.push(json);
+            }
             let rest = message.blocks[message.reported_blocks..].iter();
             let calls = rest.filter(|block| block.is_call() && !block.may_be_piece);
             calls.map(|call| call.to_call(turn)).collect()
