@@ -170,8 +170,11 @@ impl TimelineReader {
             let run = self.timeline.runs.get(call.run);
             let place = RecordPlace {
                 line: record.line,
-                at_ms: self.last_ms,
-                run_last_ms: run.map_or(self.last_ms, |run| run.last_ms),
+                // A person who settles it does so after its run, which may have been killed.
+                at_ms: run.map_or(self.last_ms, |run| match record.kind {
+                    RecordKind::Resolve => run.last_ms,
+                    _ => self.last_ms,
+                }),
             };
             let output =
                 content().map_or_else(|reason| format!("({reason})"), |json| content_text(&json));
@@ -271,8 +274,6 @@ pub(crate) struct RecordPlace {
     /// Counted from 1.
     pub(super) line: u64,
     at_ms: u64,
-    /// When the run of its call wrote its last record.
-    run_last_ms: u64,
 }
 
 /// The end of a call.
@@ -296,7 +297,7 @@ pub(crate) struct TimelineEnd {
 impl TimelineCall {
     /// Applies a record of the call. `output` is its content.
     pub(super) fn apply(&mut self, event: &CallEvent<'_>, place: RecordPlace, output: String) {
-        let RecordPlace { line, at_ms, .. } = place;
+        let RecordPlace { line, at_ms } = place;
         match event {
             CallEvent::Started(start) => {
                 if let Some((last, failure)) = self.attempts.last_mut().zip(start.after.as_ref()) {
@@ -316,19 +317,15 @@ impl TimelineCall {
             | CallEvent::Resolved(_) => {
                 // The time until a person resolved the call isn't part of its duration.
                 let (end, before) = (event.end(), self.end.take());
-                let ended_ms = match (&before, end) {
-                    (_, Some(_)) => at_ms,
-                    (Some(before), None) => before.at_ms,
-                    (None, None) => place.run_last_ms,
-                };
+                let before = before.filter(|_| end.is_none());
+                let ended_ms = before.as_ref().map_or(at_ms, |before| before.at_ms);
                 self.outcome = event.outcome_kind();
                 self.end = end_label(event).map(|label| TimelineEnd {
                     line,
                     at_ms: ended_ms.max(self.requested_ms),
-                    duration_ms: match end {
-                        Some(end) => Some(end.duration_ms),
-                        None => before.and_then(|before| before.duration_ms),
-                    },
+                    duration_ms: end
+                        .map(|end| end.duration_ms)
+                        .or(before.and_then(|before| before.duration_ms)),
                     label,
                     summary: end_summary(event),
                     output,

@@ -331,7 +331,7 @@ pub(crate) fn input_beginning(input: &str) -> String {
 pub(crate) fn details_panel(shown: &str) -> Markup {
     html! {
         aside #details tabindex="0" aria-label="The call under the pointer or with the focus" {
-            p { "Point at a call or move to it with " kbd { "↑" } " and " kbd { "↓" } " to see " (shown) ". " kbd { "F" } " goes to the next call that didn't go well." }
+            p { "Point at a call" span.keys { " or move to it with " kbd { "↑" } " and " kbd { "↓" } } " to see " (shown) ". " span.keys { kbd { "F" } " goes to the next call that didn't go well." } }
         }
     }
 }

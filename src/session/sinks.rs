@@ -12,7 +12,7 @@ use crate::events::{NdjsonSink, emit_to_all, target};
 use crate::log_view::DoubtCollector;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
-use crate::settings::{CallSetup, SessionSettings};
+use crate::settings::{CallSetup, LogTarget, SessionSettings};
 use crate::terminal::{
     BarOptions, FailureList, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen,
     RepeatCommand, RunSummary,
@@ -61,13 +61,8 @@ impl RunSinks {
             OtlpSink::open(endpoint, captures, &context.environment, mask, &clock)
         });
         let progress = settings.progress;
-        let memory = settings.log.target.clone();
-        let repeat = if context.has_piped_tools() {
-            RepeatCommand::with_tools_on_stdin(memory)
-        } else {
-            RepeatCommand::new(&context.tools_flag(), memory)
-        };
-        let display = ProgressDisplay::open(progress, context, (jobs, repeat), mask, &clock);
+        let memory = &settings.log.target;
+        let display = ProgressDisplay::open(progress, context, memory, jobs, mask, &clock);
         let mut summary = RunSummary::new(clock, &setup.tools);
         summary.name_calls(settings.named_calls());
         Ok(Self {
@@ -227,10 +222,17 @@ impl ProgressDisplay {
     pub(super) fn open(
         progress: ProgressFlag,
         context: &CommandContext,
-        (jobs, repeat): (NonZeroUsize, RepeatCommand),
+        memory: &LogTarget,
+        jobs: NonZeroUsize,
         mask: &Arc<Mask>,
         clock: &Clock,
     ) -> Option<Self> {
+        let mut repeat = if context.has_piped_tools() {
+            RepeatCommand::with_tools_on_stdin()
+        } else {
+            RepeatCommand::new(&context.tools_flag())
+        };
+        repeat.memory = memory.clone();
         let bars = || {
             let bar_options = BarOptions {
                 color: context.stderr.is_colored(),

@@ -208,10 +208,7 @@ mod tests {
             cause: DoubtCause::EndNotLogged(None),
             output: CallOutput::default(),
         };
-        let mut list = FailureList::new(
-            Arc::new(Mask::new(["s3cr3t"])),
-            RepeatCommand::new("", LogTarget::DefaultDirectory),
-        );
+        let mut list = FailureList::new(Arc::new(Mask::new(["s3cr3t"])), RepeatCommand::new(""));
         let read = |input| accepted_call(1, sample_tool("read"), true, input);
         emit_end(&mut list, &read(r#"{"path":"a"}"#), &failed());
         emit_end(&mut list, &read(r#"{"key":"s3cr3t"}"#), &failed());
@@ -251,10 +248,7 @@ mod tests {
 
     #[test]
     fn what_succeeds_or_was_reported_before_is_left_out_and_many_are_counted() {
-        let mut list = FailureList::new(
-            Arc::default(),
-            RepeatCommand::new("", LogTarget::DefaultDirectory),
-        );
+        let mut list = FailureList::new(Arc::default(), RepeatCommand::new(""));
         let call = accepted_call(0, sample_tool("read"), true, "{}");
         emit_end(&mut list, &call, &success_outcome("x"));
         assert!(list.failures().0.is_empty());

@@ -26,24 +26,24 @@ pub(crate) struct RepeatCommand {
     /// What has to be done besides running the line.
     condition: &'static str,
     /// Where the run remembers its calls.
-    memory: LogTarget,
+    pub(crate) memory: LogTarget,
 }
 
 impl RepeatCommand {
     /// `tools_flag` is the flag that names the tools file, with a space before it, if a flag is needed.
-    pub(crate) fn new(tools_flag: &str, memory: LogTarget) -> Self {
+    pub(crate) fn new(tools_flag: &str) -> Self {
         Self {
             start: format!("toolq call{tools_flag}"),
             condition: "",
-            memory,
+            memory: LogTarget::DefaultDirectory,
         }
     }
 
     /// For a tools file that came through a pipe: no flag names it, so whoever repeats the call has to provide it again.
-    pub(crate) fn with_tools_on_stdin(memory: LogTarget) -> Self {
+    pub(crate) fn with_tools_on_stdin() -> Self {
         Self {
             condition: TOOLS_ON_STDIN,
-            ..Self::new(" -c -", memory)
+            ..Self::new(" -c -")
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);
-        let command = RepeatCommand::new(" -c 'my tools.yaml'", LogTarget::DefaultDirectory);
+        let command = RepeatCommand::new(" -c 'my tools.yaml'");
         let mask = Mask::new(["s3cr3t-value", "it's-secret"]);
         let repeat = command.repeat_of(call.request(), &mask)?;
         Some(repeat.command)
@@ -215,7 +215,7 @@ mod tests {
                 effect,
                 ..sample_tool("edit")
             };
-            let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
+            let command = RepeatCommand::new("");
             let call = accepted_call(0, tool, true, "{}");
             let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
             repeat.line_after(outcome)
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_tools_file_from_a_pipe_has_to_be_provided_again() {
         let call = accepted_call(0, sample_tool("read"), true, "{}");
-        let command = RepeatCommand::with_tools_on_stdin(LogTarget::DefaultDirectory);
+        let command = RepeatCommand::with_tools_on_stdin();
         let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
         let failed = Outcome::Failed {
             output: CallOutput::default(),
@@ -276,7 +276,7 @@ mod tests {
             line(&format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000))),
             None
         );
-        let command = RepeatCommand::new("", LogTarget::DefaultDirectory);
+        let command = RepeatCommand::new("");
         let of_host = Tool {
             backing: Some(Backing::Host),
             ..sample_tool("read")

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use maud::html;
+
 use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
 use crate::replay::reports::{self, ReplayReport, diff};
 use toolq_core::text::escape;
@@ -53,11 +55,13 @@ impl MarkdownReport {
         }
         let lines = diff::join_lines(&lines);
         let fence = fence_around(&lines);
+        // It is HTML, in which a backslash escapes nothing.
+        let (turn, name, id) = (call.turn, &call.tool_name, &call.tool_use_id);
+        let title = format!("{}, turn {turn}, {name} {id}", case.file);
+        let summary = html! { summary { (escape(&title)) } }.into_string();
+        let summary = summary.replace('@', "&#64;");
         self.diffs.push(format!(
-            "<details><summary>{}, turn {}, {}</summary>\n\n{fence}diff\n{lines}\n{fence}\n\n</details>",
-            escape_cell(case.file),
-            call.turn,
-            escape_cell(&call.tool_name)
+            "<details>{summary}\n\n{fence}diff\n{lines}\n{fence}\n\n</details>"
         ));
     }
 }

@@ -194,13 +194,10 @@ fn dropping_the_bars_clears_rows_that_still_run() {
 #[test]
 fn a_failure_can_be_repeated_by_hand() {
     let (mut bars, terminal) = new_bars(false);
-    bars.repeat = Some(RepeatCommand::new("", LogTarget::DefaultDirectory));
+    bars.repeat = Some(RepeatCommand::new(""));
     let output = OutputBuffer::default();
     let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
-    lines.repeat = Some(RepeatCommand::new(
-        r" -c 'it'\''s.yaml'",
-        LogTarget::DefaultDirectory,
-    ));
+    lines.repeat = Some(RepeatCommand::new(r" -c 'it'\''s.yaml'"));
     lines.is_unicode = false;
     let inputs = [r#"{"path":"a"}"#, r#"{"key":"s3cr3t-value"}"#];
     for (position, input) in inputs.into_iter().enumerate() {

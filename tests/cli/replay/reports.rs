@@ -159,6 +159,14 @@ fn a_markdown_report_is_a_table_without_injected_markup() {
         page.contains("````diff"),
         "a fence that is longer than any in the text: {page}"
     );
+    let summaries = page.lines().filter(|line| line.starts_with("<details>"));
+    let summaries: Vec<&str> = summaries.collect();
+    assert!(
+        summaries.iter().all(|line| !line.contains(r"\_")),
+        "{summaries:?}"
+    );
+    let different: std::collections::HashSet<_> = summaries.iter().collect();
+    assert_eq!(different.len(), summaries.len(), "{summaries:?}");
 }
 
 #[test]

@@ -213,6 +213,11 @@ fn a_trailing_comma_is_called_one() {
         let error = format!("error: stdin:{place}: the input is not valid JSON: trailing comma\n");
         assert!(ran.stderr.starts_with(&error), "{}", ran.stderr);
     }
+    // What is wrong stands in this line, and not in one before it.
+    let ran = toolq().stdin(format!("[\n{say},\n,{say}]")).run(&["run"]);
+    assert!(ran.stderr.contains("begins on line 1"), "{}", ran.stderr);
+    let ran = toolq().stdin(format!("[\n{say},,{say}]")).run(&["run"]);
+    assert!(!ran.stderr.contains("begins on line"), "{}", ran.stderr);
     let arguments = json!({"name": "say", "arguments": r#"{"text":"x",}"#});
     let call = json!({"id": "a", "type": "function", "function": arguments});
     let message = json!({"role": "assistant", "tool_calls": [call]}).to_string();

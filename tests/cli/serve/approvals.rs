@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::serve::client::{Client, EndedServer, text_of};
 use crate::support::CliSandbox;
+use crate::support::waiting::wait_until;
 
 /// `pay` needs an approval, `look` and `note` don't. All add a line to the file `ran`.
 const TOOLS: &str = r#"
@@ -149,7 +150,11 @@ fn a_call_that_runs_once_can_be_approved_later() {
         let text = text_of(&client.receive()).0;
         assert!(text.contains(words), "{amount}: {text}");
         if !decision.is_empty() {
-            let waiting: Value = serde_json::from_str(&approvals(&["--format", "json"])).unwrap();
+            let mut waiting = Value::Null;
+            wait_until("the question is noted", || {
+                waiting = serde_json::from_str(&approvals(&["--format", "json"])).unwrap();
+                waiting[0]["id"].is_string()
+            });
             approvals(&[decision, waiting[0]["id"].as_str().unwrap()]);
         }
     }

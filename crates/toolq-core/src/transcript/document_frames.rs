@@ -272,7 +272,11 @@ impl InputWindow {
         let at = parse_error_offset(text, error).min(text.len());
         let message = describe_parse_error("the input", text, error);
         let error = self.error_at(at, message, foreign_format_hint(&text[begin..]));
-        error.in_document_at(self.input_offset(begin))
+        // Within a line, it is that line which is wrong, and no line before it lacks its end.
+        match text.as_bytes()[..at].last() {
+            Some(b'\n') => error.in_document_at(self.input_offset(begin)),
+            _ => error,
+        }
     }
 
     fn too_large_error(&self, begin: usize, max: usize) -> OffsetError {

@@ -5,7 +5,7 @@
 pub(crate) mod programs;
 pub(crate) mod roles;
 
-use crate::tools_file::argv::programs::{base_name, is_one_of, runs_elsewhere};
+use crate::tools_file::argv::programs::{StartPlace, base_name, is_one_of, runs_elsewhere};
 use crate::tools_file::argv::roles::{ArgRole, ArgvReading, ProgramReading};
 
 /// A file that a command runs. Its name contains no value from the input.
@@ -41,7 +41,7 @@ pub fn find_started_files<'a>(argv: &[&'a str]) -> Vec<StartedFile<'a>> {
                 .map(StartedFile::Script),
         );
         if !runs_elsewhere(&base_name(argv[position])) {
-            let in_path = programs().filter(|program| !program.rule.has_packages);
+            let in_path = programs().filter(|program| program.rule.starts_from == StartPlace::Path);
             let started = in_path.flat_map(|program| &program.started).next();
             next = started.map(|(position, _)| *position);
         }

@@ -5,6 +5,15 @@ use std::sync::LazyLock;
 
 type Words = Vec<&'static str>;
 
+/// Where a program looks for what it starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum StartPlace {
+    #[default]
+    Path,
+    Packages,
+    Elsewhere,
+}
+
 /// What a line of the table says about its programs.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramRule {
@@ -22,9 +31,7 @@ pub(crate) struct ProgramRule {
     /// Whether it runs its stdin if it is given nothing else to run.
     pub(crate) runs_stdin: bool,
     pub(crate) stdin_unless: Words,
-    elsewhere: bool,
-    /// What it starts isn't looked for in `PATH`.
-    pub(crate) has_packages: bool,
+    pub(crate) starts_from: StartPlace,
     instead: Option<&'static str>,
     steering_variables: Words,
 }
@@ -253,7 +260,7 @@ pub(crate) fn base_name(program: &str) -> String {
 
 /// Whether a daemon or another host runs what this program is given.
 pub(crate) fn runs_elsewhere(name: &str) -> bool {
-    find_rules(name).any(|rule| rule.elsewhere)
+    find_rules(name).any(|rule| rule.starts_from == StartPlace::Elsewhere)
 }
 
 /// Returns what to write in place of a value that the program `name` would run.
@@ -336,8 +343,8 @@ impl ProgramRule {
             "stdin-unless" => self.stdin_unless.extend(words),
             "insert" => self.add_options(rest, OptionValue::Mark),
             "insert-braces" => self.add_options(rest, OptionValue::OptionalMark),
-            "elsewhere" => self.elsewhere = true,
-            "packages" => self.has_packages = true,
+            "elsewhere" => self.starts_from = StartPlace::Elsewhere,
+            "packages" => self.starts_from = StartPlace::Packages,
             "instead" => self.instead = Some(rest),
             "steer" => self.steering_variables.extend(words),
             unknown => debug_assert_eq!(unknown, "a property of the table"),
@@ -379,7 +386,7 @@ mod tests {
             let says_something = !rule.options.is_empty()
                 || rule.operand.is_some()
                 || rule.runs_stdin
-                || rule.elsewhere
+                || rule.starts_from != StartPlace::Path
                 || !rule.steering_variables.is_empty();
             assert!(says_something, "{rule:?}");
         }

@@ -439,12 +439,11 @@ impl Messages {
         let turn = self.turn();
         let message = self.open.take();
         message.map_or_else(Vec::new, |mut message| {
-            let is_sent = |block: &Block| match block.is_call() {
-                true => !block.may_be_piece,
-                false => block.is_complete,
-            };
-            let cut = message.blocks.iter_mut().filter(|block| !is_sent(block));
-            cut.for_each(|block| block.record = None);
+            for block in &mut message.blocks {
+                if block.may_be_piece || !block.is_call() && !block.is_complete {
+                    block.record = None;
+                }
+            }
             if let Some(record) = &message.record
                 && message.blocks.iter().any(Block::is_call)
             {
