@@ -239,13 +239,13 @@ fn the_tools_of_a_coding_agent_say_what_happened() {
         "(no file matches. `{a,b}` isn't known: make a call for each)",
         "notes.txt",
         "src/main.rs:2:    work();",
-        "(nothing matches)",
+        "(nothing matches; .git, target, node_modules and tools.yaml are left out)",
         "seen\nstderr:\nbash: line 1: tools.yaml: Permission denied",
         "started\n[killed 1 process that it left running]",
         "(no output)",
         "edited src/open",
         "notes.txt",
-        "(nothing matches)",
+        "(nothing matches; .git, target, node_modules and tools.yaml are left out)",
         "   o   n   e  \\n   2",
     ];
     let texts: Vec<&str> = results.iter().map(|(text, _)| &**text).collect();

@@ -103,7 +103,7 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
     for ((tool, input), (text, is_error)) in calls.iter().zip(&results) {
         let is_refused = *tool != "open" && input["p"] != "a.txt";
         assert_eq!(*is_error, is_refused, "{tool} {input}: {text}");
-        for part in ["belongs to toolq", "own rules and records"] {
+        for part in ["belongs to toolq", "what decides what runs"] {
             assert_eq!(text.contains(part), is_refused, "{text}");
         }
         assert!(!text.contains("relative path"), "{text}");
