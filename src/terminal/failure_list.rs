@@ -160,7 +160,6 @@ pub(crate) fn calls_label(own: usize, of_agents: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::LogTarget;
 
     use toolq_core::types::{
         CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Tool,

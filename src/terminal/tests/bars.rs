@@ -2,7 +2,6 @@
 
 use indicatif::ProgressDrawTarget;
 
-use crate::settings::LogTarget;
 use crate::terminal::tests::fake_terminal::FakeTerminal;
 
 use super::*;
