@@ -250,10 +250,10 @@ impl Lookup<'_> {
         let known = self.known.as_ref();
         Ok(match self.recalled.decision {
             Decision::Run(_) | Decision::Renew(_) => MemoryVerdict::Run(self.claim()),
-            Decision::Probe => MemoryVerdict::Probe(self.claim()),
+            Decision::Probe => MemoryVerdict::Probe(self.claim(), self.doubt()),
             Decision::Wait => MemoryVerdict::RunsElsewhere,
             Decision::IsRunning => MemoryVerdict::Known(Box::new(Outcome::IsRunning)),
-            Decision::InDoubt => self.in_doubt(),
+            Decision::InDoubt => MemoryVerdict::Known(self.doubt()),
             Decision::Conflict => {
                 MemoryVerdict::Known(Box::new(Outcome::Conflict(Box::new(self.conflict(known)?))))
             }
@@ -263,7 +263,7 @@ impl Lookup<'_> {
             Decision::Answer => match self.answer(known)? {
                 Some(result) => MemoryVerdict::Known(Box::new(Outcome::Restored(result))),
                 // What it was is gone, and whether it was is what the log says.
-                None => self.in_doubt(),
+                None => MemoryVerdict::Known(self.doubt()),
             },
         })
     }
@@ -309,7 +309,7 @@ impl Lookup<'_> {
         })
     }
 
-    fn in_doubt(&self) -> MemoryVerdict {
+    fn doubt(&self) -> Box<Outcome> {
         let known = self.known.as_ref();
         let start = known.map(|known| {
             Box::new(UnsettledStart {
@@ -319,10 +319,10 @@ impl Lookup<'_> {
                 answer: self.recorded_doubt(known),
             })
         });
-        MemoryVerdict::Known(Box::new(Outcome::InDoubt {
+        Box::new(Outcome::InDoubt {
             cause: DoubtCause::EndNotLogged(start),
             output: CallOutput::default(),
-        }))
+        })
     }
 
     /// Returns what the model has read about a call that its run left in doubt.
