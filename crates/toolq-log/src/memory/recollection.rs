@@ -9,7 +9,7 @@ use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful};
 use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered};
 use crate::memory::known_call::{KnownCall, member};
-use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts};
+use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts, content_of};
 use crate::memory::selection::{Member, Recalled, recall};
 use crate::memory::store::MemoryStore;
 use crate::records::recorded_text;
@@ -369,11 +369,12 @@ impl Lookup<'_> {
 
     fn settled(&self, known: Option<&KnownCall>) -> RestoredResult {
         let settlement = known.and_then(|known| known.settlement.as_ref());
-        let result = settlement.and_then(|settlement| settlement.result.clone());
+        let result = settlement.and_then(|settlement| settlement.result.as_ref());
+        let content = result.and_then(|result| content_of(&result.to_string()));
         RestoredResult {
             status: Status::Resolved,
             is_error: settlement.is_some_and(|settlement| settlement.is_error),
-            content: ResultContent::Text(result.unwrap_or_default()),
+            content: content.unwrap_or(ResultContent::Text(String::new())),
             cut_output: None,
             agent_usage: None,
             source: known.zip(settlement).map(|(known, settlement)| {
