@@ -237,8 +237,11 @@ impl CallFacts {
         instance: u32,
         number: u32,
     ) -> Option<&AttemptFacts> {
-        let mut attempts = self.attempts(key).iter();
-        attempts.find(|attempt| (attempt.instance, attempt.number) == (instance, number))
+        let is_named =
+            |attempt: &&AttemptFacts| (attempt.instance, attempt.number) == (instance, number);
+        let named = self.attempts(key).iter().filter(is_named).rev();
+        // Of calls that wanted to make it at once, one has.
+        named.max_by_key(|attempt| attempt.end != AttemptEnd::Nothing)
     }
 
     /// Returns the keys of the calls that were started under an id which `is_asked`.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::error::LogError;
 use crate::memory::approvals::approval_digest;
 use crate::memory::claims::{EntryName, Settlement};
-use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful};
+use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful, LogAccess};
 use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered};
 use crate::memory::known_call::{KnownCall, member};
 use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts, content_of};
@@ -91,7 +91,7 @@ impl MemoryStore {
         let once = request.accepted.and_then(|call| call.tool.once.as_ref());
         let expiry = (once.and_then(|once| once.expires), self.clock.now_ms());
         let tool = recorded_text(&request.call.name, &self.mask);
-        let call = CallRef::new(request.call, None).key();
+        let call = CallRef::new(request.call, None);
         let mut known: HashMap<(MemoryKey, u32), KnownCall> = HashMap::new();
         let recalled = recall(
             &identity.keys,
@@ -99,9 +99,14 @@ impl MemoryStore {
             self.asker(request),
             |key| {
                 let mut members = Vec::new();
-                for earlier in self.known_calls(key)? {
+                for mut earlier in self.known_calls(key)? {
+                    let is_own = earlier.access == LogAccess::Own;
+                    if is_own && !self.is_ancestor(key, earlier.instance, &call) {
+                        // It ends whatever becomes of `call`, so its result can be awaited.
+                        earlier.access = LogAccess::Held;
+                    }
                     members.push(Member {
-                        is_taken: self.is_taken(key, earlier.instance, &call),
+                        is_taken: self.is_taken(key, earlier.instance, &call.key()),
                         ..member(&earlier, &identity, &tool, expiry)
                     });
                     known.insert((key.clone(), earlier.instance), earlier);
