@@ -50,7 +50,7 @@ impl FindingFlags {
         let apply = |text: &String| mask.apply(text).into_owned();
         Settlement {
             done: self.result.is_some(),
-            result: self.result.as_ref().map(apply),
+            result: self.result.as_ref().map(|text| apply(text).into()),
             is_error: self.error,
             by: "person".to_owned(),
             note: self.note.as_ref().map(apply),

@@ -16,7 +16,7 @@ use toolq_core::os::Environment;
 use toolq_core::types::ToolsConfig;
 use toolq_engine::{BudgetLimits, EngineSettings, HostTools};
 use toolq_log::memory::{RememberedIn, RunAgain};
-use toolq_log::{LogError, SessionLog};
+use toolq_log::{LogError, SessionLog, state_dir};
 
 /// The settings of a session.
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ impl LogTarget {
         &self,
         environment: &Environment,
     ) -> Result<Option<RememberedIn>, LogError> {
-        let state_dir = toolq_log::state_dir(environment);
+        let state_dir = state_dir(environment);
         Ok(match self {
             Self::Disabled => None,
             Self::File(path) => Some(RememberedIn::of_log(path, state_dir.ok().as_deref())),
@@ -208,6 +208,8 @@ impl CallSetup {
         EngineSettings {
             jobs: self.jobs,
             supervisor_program: self.supervisor_program.clone(),
+            // Whoever writes to the memory can approve its own calls, whichever log it has.
+            log_files: state_dir(&self.environment).into_iter().collect(),
             ..EngineSettings::new(tools, &self.environment, mask)
         }
     }
@@ -217,7 +219,9 @@ impl CallSetup {
         let mut settings = self.engine_settings();
         if let Some(log) = log {
             settings.output_dir = Some(log.blob_dir().to_owned());
-            settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
+            settings
+                .log_files
+                .extend([log.path(), log.blob_dir()].map(Path::to_owned));
             settings.task_id = log.session_id();
             settings.held_file = log.lock();
             settings.memory = Some(Arc::new(log.clone()));

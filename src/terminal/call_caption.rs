@@ -280,7 +280,9 @@ fn ending_label(ending: CallEnding) -> String {
         CallEnding::ExitCode(code) => format!("exit {code}"),
         CallEnding::Signal(signal) => format!("signal {signal}"),
         CallEnding::LimitExceeded(limit) => format!("over limits.{}", limit.name()),
-        CallEnding::HttpStatus(status) => format!("HTTP {status}"),
+        CallEnding::HttpStatus(status) | CallEnding::RedirectedStatus(status) => {
+            format!("HTTP {status}")
+        }
         CallEnding::ServerError => "reported an error".to_owned(),
         CallEnding::Answered => "answered".to_owned(),
         CallEnding::Unfinished => "turn limit reached".to_owned(),

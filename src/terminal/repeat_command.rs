@@ -126,8 +126,11 @@ fn may_have_worked(outcome: &Outcome) -> bool {
         } => !no_calls_started,
         Outcome::BadOutput { .. } | Outcome::AgentFailed { .. } => true,
         Outcome::Failed { ending, .. } => match ending {
-            CallEnding::Signal(_) | CallEnding::LimitExceeded(_) | CallEnding::Unfinished => true,
-            CallEnding::HttpStatus(status) => matches!(status, 408 | 500 | 502..=599),
+            CallEnding::Signal(_)
+            | CallEnding::LimitExceeded(_)
+            | CallEnding::RedirectedStatus(_)
+            | CallEnding::Unfinished => true,
+            CallEnding::HttpStatus(status) => matches!(status, ..400 | 408 | 500 | 502..=599),
             _ => false,
         },
         _ => false,

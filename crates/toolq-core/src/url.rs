@@ -37,8 +37,7 @@ pub fn build_request_url(
     let mut url = parse_filled_url(&request.url, env)?;
     match &backing.allowed_hosts {
         Some(hosts) => check_url(&url, hosts).map_err(RequestUrlError::NotAllowed)?,
-        None if !backing.url.uses_input()
-            || has_same_server(&url, &parse_filled_url(&backing.url.before_values(), env)?) => {}
+        None if has_same_server(&url, &parse_filled_url(&backing.url.before_values(), env)?) => {}
         None => {
             return Err(RequestUrlError::Malformed(
                 "a value would change the server in the URL",

@@ -25,7 +25,7 @@ use toolq_engine::{
     Approver, EngineSettings, HostCall, HostFuture, HostReply, SUPERVISOR_PROGRAM, check_machine,
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
-use toolq_log::{LockedLog, SessionLog, SessionRecord};
+use toolq_log::{LockedLog, SessionLog, SessionRecord, state_dir};
 
 /// Builds a [`Toolq`].
 #[derive(Debug, Default)]
@@ -127,6 +127,7 @@ impl ToolqBuilder {
         let mut settings = EngineSettings {
             jobs: set.jobs,
             supervisor_program: supervisor,
+            log_files: state_dir(&environment).into_iter().collect(),
             host_tools: functions.map(|_| Arc::new(FunctionRunner::new(self.functions)) as Arc<_>),
             approver: self
                 .approve
@@ -135,7 +136,9 @@ impl ToolqBuilder {
         };
         if let Some(log) = &log {
             settings.output_dir = Some(log.blob_dir().to_owned());
-            settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
+            settings
+                .log_files
+                .extend([log.path(), log.blob_dir()].map(Path::to_owned));
             settings.task_id = log.session_id();
             settings.held_file = log.lock();
             settings.memory = Some(Arc::new(log.clone()));

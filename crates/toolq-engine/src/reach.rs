@@ -29,7 +29,7 @@ impl Reach {
     }
 
     /// Returns how far an attempt with this outcome has come. A program that never started, a request that was never sent, and one
-    /// that was rejected with status 429 have done nothing.
+    /// that was rejected with status 429, not behind a redirect, have done nothing.
     pub(crate) fn of_outcome(effect: Effect, outcome: &Outcome) -> Self {
         let did_nothing = match outcome {
             Outcome::NotStarted(_) => true,
@@ -106,14 +106,6 @@ pub(crate) enum StopCause {
     Halted(HaltCause),
     /// A call of the same batch failed, of this tool.
     SiblingFailed(String),
-}
-
-/// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
-pub(crate) fn orphaned_outcome() -> Outcome {
-    Outcome::InDoubt {
-        cause: DoubtCause::EndNotLogged(None),
-        output: CallOutput::default(),
-    }
 }
 
 #[cfg(test)]

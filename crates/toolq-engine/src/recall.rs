@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use crate::engine::Engine;
-use crate::reach::orphaned_outcome;
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, undescribed_tools};
@@ -225,9 +224,9 @@ fn recall_write(
             match recollection.verdict {
                 MemoryVerdict::Known(outcome) => checked.known = Some(outcome),
                 // These are decided when the call starts.
-                MemoryVerdict::Probe(_) => {
+                MemoryVerdict::Probe(_, doubt) => {
                     checked.known = None;
-                    checked.unsettled = Some(Box::new(orphaned_outcome()));
+                    checked.unsettled = Some(doubt);
                 }
                 MemoryVerdict::RunsElsewhere => {
                     checked.known = None;

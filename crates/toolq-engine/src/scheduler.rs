@@ -472,17 +472,15 @@ fn matches_condition(on: RetryCondition, outcome: &Outcome) -> bool {
         Outcome::Failed { ending, .. } => Some(*ending),
         _ => None,
     };
+    let status = ending.and_then(CallEnding::http_status);
     match on {
-        RetryCondition::RateLimited => {
-            ending == Some(CallEnding::HttpStatus(429)) || is_temporary_spawn_error(outcome)
-        }
+        RetryCondition::RateLimited => status == Some(429) || is_temporary_spawn_error(outcome),
         RetryCondition::Unavailable => {
-            matches!(ending, Some(CallEnding::HttpStatus(502..=504 | 529)))
-                || is_unreachable(outcome)
+            matches!(status, Some(502..=504 | 529)) || is_unreachable(outcome)
         }
         RetryCondition::Timeout => matches!(outcome, Outcome::TimedOut { .. }),
         RetryCondition::Exit(code) => ending == Some(CallEnding::ExitCode(code)),
-        RetryCondition::Http(status) => ending == Some(CallEnding::HttpStatus(status)),
+        RetryCondition::Http(wanted) => status == Some(wanted),
     }
 }
 

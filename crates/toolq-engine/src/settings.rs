@@ -24,7 +24,7 @@ pub struct EngineSettings {
     pub jobs: NonZeroUsize,
     /// The directory for the full text of truncated outputs, created when the first one is saved. `None` saves nothing.
     pub output_dir: Option<PathBuf>,
-    /// The session log and its directory: only calls of `read` tools can be given their paths.
+    /// The session log with its directory, and the memory of all runs: only calls of `read` tools can be given their paths.
     pub log_files: Vec<PathBuf>,
     /// This program, started again as the supervisor of the commands ([`procfence::supervise`]), so that no process
     /// outlives its call. Without it the engine starts commands itself, and a process that leaves its process group

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::error::LogError;
@@ -117,7 +118,7 @@ impl LockedLog {
     pub(crate) fn append_settlement(
         self,
         record: Option<Uuid>,
-        (fields, result): (&ResolveRecord<'_>, &Option<String>),
+        (fields, result): (&ResolveRecord<'_>, &Option<Value>),
         clock: Clock,
     ) -> Result<(), LogError> {
         let path = self.path.clone();

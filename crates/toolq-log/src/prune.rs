@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -24,11 +25,13 @@ use crate::sessions::{
     self, BlobDir, SessionFiles, is_default_log_name, list_matching_files, modified_ms,
 };
 use crate::write::write_file_atomically;
+use toolq_core::types::Effect;
 
 /// What a model reads as the result of a call whose result was pruned.
-const PRUNED_RESULT: &str = "This call was done. Its result is no longer on record.";
+pub(crate) const PRUNED_RESULT: &str = "This call was done. Its result is no longer on record.";
+const PRUNED_ERROR: &str = "This call failed. Its result is no longer on record.";
 /// What stays of the metadata of a call's end.
-const KEPT_END_FIELDS: [&str; 9] = [
+const KEPT_END_FIELDS: [&str; 10] = [
     "tool_use_id",
     "tool_name",
     "is_error",
@@ -37,6 +40,7 @@ const KEPT_END_FIELDS: [&str; 9] = [
     "attempts",
     "exit",
     "http_status",
+    "budget_of",
     "reach",
 ];
 
@@ -65,7 +69,7 @@ pub enum PruneResult {
     AlreadyPruned,
     /// It was written too recently.
     TooRecent,
-    /// A run is writing it, or has just begun it in place of an older one.
+    /// A run is writing it, or has just begun it in place of an older one, or somebody has to see what it asks.
     InUse,
     /// Its blob directory contains files that toolq doesn't create.
     ForeignFiles,
@@ -73,7 +77,7 @@ pub enum PruneResult {
 
 impl PruneOptions {
     /// Prunes the session of `log` if these options select it. `torn_copies` are the files in its directory to which torn ends
-    /// were copied.
+    /// were copied. One of whose calls somebody `is_asked` about is kept: its records are known by their places.
     ///
     /// # Errors
     /// It can't be read or replaced, or it is damaged; a damaged log is kept.
@@ -81,6 +85,7 @@ impl PruneOptions {
         &self,
         log: &Path,
         torn_copies: &[PathBuf],
+        is_asked: bool,
     ) -> Result<PruneResult, LogError> {
         let io = |action| LogError::io(log, action);
         let file = sessions::open_owned(log)?;
@@ -89,7 +94,7 @@ impl PruneOptions {
         if modified_ms >= self.written_before_ms {
             return Ok(PruneResult::TooRecent);
         }
-        if !sessions::try_lock_current(&file, log)? {
+        if is_asked || !sessions::try_lock_current(&file, log)? {
             return Ok(PruneResult::InUse);
         }
         let corrupt = |corruption| LogError::from_corruption(log, corruption);
@@ -131,17 +136,19 @@ impl PruneOptions {
 #[derive(Default)]
 struct Needs {
     latest_timestamp: u64,
-    /// The calls that the memory may be asked about, their turns, and the agents that requested them.
+    /// The calls that the memory may be asked about, what agents did for them, and the turns and runs of both.
     ids: HashSet<Uuid>,
-    /// The runs that made them.
-    sessions: HashSet<Uuid>,
+    /// The calls among them that agents work on. One that broke off is in doubt because of what it had started.
+    agents: HashSet<Uuid>,
 }
+
+type Parents = HashMap<Uuid, Option<Uuid>>;
 
 impl Needs {
     /// Reads a whole log: since clocks can go backwards, any record may have the latest timestamp.
     fn of(log: File) -> Result<Self, Corruption> {
         let mut needs = Self::default();
-        let mut parents: HashMap<Uuid, Option<Uuid>> = HashMap::new();
+        let mut parents = Parents::new();
         for record in RecordReader::from_file(log) {
             let record = match record {
                 Err(corruption) if corruption.is_torn_end() => break,
@@ -154,9 +161,7 @@ impl Needs {
                 }
                 RecordKind::ToolStart => {
                     let start: StartRecord<'_> = record.parse_metadata()?;
-                    if start.key.is_some() {
-                        needs.add_with_parents(record.parent, &parents);
-                    }
+                    needs.add_start(record.parent, &start, &parents);
                 }
                 _ => {}
             }
@@ -164,15 +169,13 @@ impl Needs {
         Ok(needs)
     }
 
-    fn add_with_parents(&mut self, call: Option<Uuid>, parents: &HashMap<Uuid, Option<Uuid>>) {
-        let mut next = call;
-        while let Some(id) = next {
-            let parent = parents.get(&id).copied().flatten();
-            if parent.is_none() {
-                self.sessions.insert(id);
-            }
-            self.ids.insert(id);
-            next = parent;
+    fn add_start(&mut self, call: Option<Uuid>, start: &StartRecord<'_>, parents: &Parents) {
+        let with_parents = || iter::successors(call, |id| parents.get(id).copied().flatten());
+        let is_effect_of_agent = start.effect != Effect::Read
+            && with_parents().any(|parent| self.agents.contains(&parent));
+        if start.key.is_some() || is_effect_of_agent {
+            self.ids.extend(with_parents());
+            self.agents.extend(call.filter(|_| start.agent.is_some()));
         }
     }
 
@@ -184,17 +187,15 @@ impl Needs {
             RecordKind::Session | RecordKind::Turn | RecordKind::ToolCall => {
                 self.ids.contains(&record.id)
             }
-            RecordKind::SessionEnd => record
-                .parent
-                .is_some_and(|parent| self.sessions.contains(&parent)),
-            RecordKind::ToolStart
+            RecordKind::SessionEnd
+            | RecordKind::ModelResponse
+            | RecordKind::ToolStart
             | RecordKind::ToolResult
             | RecordKind::ToolSkipped
             | RecordKind::ToolInDoubt
             | RecordKind::Approval
             | RecordKind::Resolve => belongs,
-            RecordKind::ModelResponse
-            | RecordKind::LateResult
+            RecordKind::LateResult
             | RecordKind::ProbeStart
             | RecordKind::ProbeEnd
             | RecordKind::DescribeStart
@@ -237,7 +238,6 @@ impl Needs {
 
 /// Returns what is left of the content and the metadata of a record.
 fn left_of(record: &Record<'_>) -> io::Result<(Value, Box<RawValue>)> {
-    let metadata = || record.raw_metadata.clone().into_owned();
     Ok(match record.kind {
         RecordKind::ToolCall => {
             let mut fields: Map<String, Value> = serde_json::from_str(record.raw_metadata.get())?;
@@ -245,13 +245,25 @@ fn left_of(record: &Record<'_>) -> io::Result<(Value, Box<RawValue>)> {
             fields.remove("input_before_coercion");
             (json!({"name": name, "input": null}), to_raw_value(&fields)?)
         }
-        RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
+        RecordKind::ToolResult
+        | RecordKind::ToolSkipped
+        | RecordKind::ToolInDoubt
+        | RecordKind::Resolve => {
             let mut fields: Map<String, Value> = serde_json::from_str(record.raw_metadata.get())?;
-            fields.retain(|name, _| KEPT_END_FIELDS.contains(&&**name));
-            (json!(PRUNED_RESULT), to_raw_value(&fields)?)
+            let is = |name| fields.get(name) == Some(&Value::Bool(true));
+            // A call that is in doubt, didn't run or wasn't done has no result.
+            let has_result = record.kind == RecordKind::ToolResult || is("done");
+            let result = if is("is_error") {
+                PRUNED_ERROR
+            } else {
+                PRUNED_RESULT
+            };
+            if record.kind != RecordKind::Resolve {
+                fields.retain(|name, _| KEPT_END_FIELDS.contains(&&**name));
+            }
+            (json!(has_result.then_some(result)), to_raw_value(&fields)?)
         }
-        RecordKind::Resolve => (json!(PRUNED_RESULT), metadata()),
-        _ => (Value::Null, metadata()),
+        _ => (Value::Null, record.raw_metadata.clone().into_owned()),
     })
 }
 

@@ -160,7 +160,7 @@ fn begin_log(
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.
 fn new_engine(settings: &TurnSettings, log: Option<&SessionLog>, file: &TurnLogFile) -> Engine {
     Engine::new(EngineSettings {
-        log_files: vec![file.dir().to_owned()],
+        log_files: [&*settings.calls.engine.log_files, &[file.dir().to_owned()]].concat(),
         task_id: log.map_or_else(random_task_id, SessionLog::session_id),
         held_file: log.and_then(SessionLog::lock),
         memory: log.map(|log| Arc::new(log.clone()) as Arc<_>),

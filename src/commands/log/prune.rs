@@ -1,14 +1,16 @@
 //! `toolq log prune`: takes from old sessions in the default directory all but what the memory needs. Logs elsewhere are left to
 //! their owners.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::commands::log::LogPruneArguments;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
-use toolq_core::os::Clock;
+use toolq_core::os::{Clock, Environment};
 use toolq_core::text::{escape, format_bytes, format_count, format_duration, to_millis};
+use toolq_core::types::ApprovalDecision;
+use toolq_log::memory::{RememberedIn, waiting_calls};
 use toolq_log::{Access, LogError, PruneOptions, PruneResult};
 
 /// Ages from this on are shown in days.
@@ -25,6 +27,7 @@ pub fn prune_sessions(
     let log_error = |error: LogError| error.for_command(Access::Prune);
     let directory = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
     let logs = toolq_log::list_sessions(&directory).map_err(log_error)?;
+    let waiting = waiting_logs(&context.environment).map_err(log_error)?;
     let torn = toolq_log::list_torn_copies(&directory).map_err(log_error)?;
     let stale_dirs = toolq_log::list_stale_blob_dirs(&directory).map_err(log_error)?;
     let now = Clock::system().now_ms();
@@ -35,7 +38,7 @@ pub fn prune_sessions(
     let mut stats = PruneStats::default();
     let sessions = logs
         .iter()
-        .map(|log| (log, prune.prune_session(log, &torn)));
+        .map(|log| (log, prune.prune_session(log, &torn, waiting.contains(log))));
     let pruned_dirs = stale_dirs
         .iter()
         .map(|directory| (directory, prune.prune_stale_blob_dir(directory)));
@@ -78,6 +81,14 @@ pub fn prune_sessions(
         }
     }
     stats.print_summary(context, prune.dry_run)
+}
+
+/// Returns the logs with calls that wait for an approval. Whoever has said no doesn't look again.
+fn waiting_logs(environment: &Environment) -> Result<Vec<PathBuf>, LogError> {
+    let memory = RememberedIn::state(&toolq_log::state_dir(environment)?);
+    let calls = waiting_calls(&memory, Path::new(""))?.into_iter();
+    let open = calls.filter(|call| call.decision != Some(ApprovalDecision::No));
+    Ok(open.map(|call| call.log).collect())
 }
 
 /// Counts of pruned and kept sessions.

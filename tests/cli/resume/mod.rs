@@ -7,6 +7,7 @@ mod log_input;
 mod once;
 mod planned;
 mod probes;
+mod pruned;
 mod restored_results;
 mod same_call;
 mod streaming_input;

@@ -221,3 +221,54 @@ fn the_values_have_to_be_there() {
         assert!(stderr.contains(problem), "{once}: {stderr}");
     }
 }
+
+/// What somebody said that the result was counts as long as a result.
+#[test]
+fn a_settlement_stops_counting() {
+    let sandbox = sandbox("{key: [order], for: 1ms}");
+    sandbox.write_file("killed", "");
+    refund(&sandbox, "a", r#"{"order":1}"#);
+    let doubt = refund(&sandbox, "a", r#"{"order":1}"#)
+        .assert_exit(3)
+        .stderr;
+    let id = doubt.split("log resolve ").nth(1).unwrap();
+    let id = id.split('`').next().unwrap();
+    let settle = ["log", "resolve", id, "--done", "--result", "it was"];
+    sandbox.run_toolq(&settle).assert_exit(0);
+    std::fs::remove_file(sandbox.path().join("killed")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let renewed = refund(&sandbox, "b", r#"{"order":1}"#).assert_exit(0);
+    assert_eq!(renewed.result_texts(), ["refunded 1"]);
+    assert_eq!(sandbox.effects().len(), 2);
+}
+
+/// Of equal calls that come together, one runs, and the others have its result.
+#[test]
+fn equal_calls_of_one_message_have_one_result() {
+    let tools = r"
+tools:
+  refund:
+    input_schema: {type: object, properties: {order: {type: integer}}, required: [order]}
+    once: [order]
+    concurrency_safe: true
+    command: [sh, -c, 'echo refund >> effects; sleep 0.3; echo refunded']
+";
+    let calls = ["a", "b", "c"].map(|id| {
+        format!(r#"{{"type":"tool_use","id":"{id}","name":"refund","input":{{"order":1}}}}"#)
+    });
+    let message = format!(r#"{{"role":"assistant","content":[{}]}}"#, calls.join(","));
+    for log in [&[][..], &["--log", "log.jsonl"]] {
+        let sandbox = ResumeSandbox::new(tools, &message);
+        let run = || sandbox.run_toolq(&[&["run", "input.json"], log].concat());
+        run().assert_exit(0);
+        let texts = run().assert_exit(0).result_texts();
+        sandbox
+            .run_toolq(&[&["log", "verify"], &log[log.len().min(1)..]].concat())
+            .assert_exit(0);
+        assert!(
+            texts.iter().all(|text| text.ends_with("refunded")),
+            "{texts:?}"
+        );
+        assert_eq!(sandbox.effects(), ["refund"]);
+    }
+}

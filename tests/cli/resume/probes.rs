@@ -2,6 +2,12 @@
 
 use crate::support::resume_sandbox::{ResumeSandbox, calls_message, shell_tools};
 
+/// The arguments of a run whose memory is a named log, and of one that shares a memory.
+const MEMORIES: [&[&str]; 2] = [
+    &["run", "input.json", "--log", "log.jsonl"],
+    &["run", "input.json"],
+];
+
 /// Returns a sandbox in which toolq was killed during a payment. The tool has this probe.
 fn killed_payment(probe: &str) -> ResumeSandbox {
     let pay = r#"echo "pay $1" >> effects; test -e dead || { touch dead; kill -9 "$(cat pid)"; sleep 60; }; echo "paid $1""#;
@@ -136,4 +142,71 @@ fn a_probe_is_checked_like_a_command() {
     sandbox.write_file("tools.yaml", &file);
     let warned = sandbox.run_toolq(&["check"]).assert_exit(0).stderr;
     assert!(warned.contains("this `probe` never runs"), "{warned}");
+}
+
+/// What a probe says is the result, however long it is, and whatever it consists of.
+#[test]
+fn a_large_finding_and_one_of_blocks_are_results() {
+    for arguments in MEMORIES {
+        for (output, probe, expected) in [
+            ("text", "seq 30000", "30000"),
+            ("content", "cat blocks", "\"data\":\"R0lGODlh\""),
+        ] {
+            let keys =
+                format!("effect: write\n    output: {output}\n    probe: [sh, -c, \"{probe}\"]");
+            let kill = r#"kill -9 "$(cat pid)"; sleep 60"#;
+            let tools = shell_tools(&[("pay", &keys, kill)]);
+            let sandbox = ResumeSandbox::new(&tools, &calls_message(&[("pay", 1)]));
+            let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lGODlh"}}"#;
+            sandbox.write_file("blocks", &format!("[{image}]"));
+            assert_eq!(sandbox.run_toolq(arguments).code, None);
+            let found = sandbox.run_toolq(arguments).assert_exit(0).stdout;
+            assert!(found.contains(expected), "{found}");
+            assert_eq!(sandbox.run_toolq(arguments).assert_exit(0).stdout, found);
+        }
+    }
+}
+
+/// A probe only reads, so nobody has to approve it. What it has found not done needs a new approval.
+#[test]
+fn a_probe_needs_no_approval() {
+    for arguments in MEMORIES {
+        for (code, expected) in [(0, 0), (1, 6), (2, 3)] {
+            let keys = format!(
+                "effect: write\n    approve: true\n    probe: [sh, -c, \"echo probe >> effects; exit {code}\"]"
+            );
+            let pay = r#"echo "pay $1" >> effects; test -e dead || { touch dead; kill -9 "$(cat pid)"; sleep 60; }"#;
+            let tools = shell_tools(&[("pay", &keys, pay)]);
+            let calls = calls_message(&[("pay", 1), ("pay", 2)]);
+            let sandbox = ResumeSandbox::new(&tools, &calls);
+            let approve_all = [arguments, &["--approve", "all"]].concat();
+            assert_eq!(sandbox.run_toolq(&approve_all).code, None);
+            let probed = sandbox.run_toolq(arguments);
+            assert_eq!(sandbox.effects(), ["pay 1", "probe"], "{code}");
+            let is_settled = code == 0;
+            let waiting = [&["approvals", "--format", "json"], &arguments[2..]].concat();
+            let waiting = sandbox.run_toolq(&waiting).assert_exit(0).stdout;
+            match code {
+                0 | 1 => {
+                    probed.assert_exit(6);
+                    assert_eq!(
+                        waiting.matches("\"tool_use_id\"").count(),
+                        2 - usize::from(is_settled)
+                    );
+                    sandbox.run_toolq(&approve_all).assert_exit(0);
+                    let repeated = sandbox
+                        .effects()
+                        .iter()
+                        .filter(|effect| *effect == "pay 1")
+                        .count();
+                    assert_eq!(repeated, if is_settled { 1 } else { 2 });
+                    assert_eq!(sandbox.effects().last().unwrap(), "pay 2");
+                }
+                _ => {
+                    let stderr = probed.assert_exit(expected).stderr;
+                    assert!(stderr.contains("toolq log resolve "), "{stderr}");
+                }
+            }
+        }
+    }
 }

@@ -84,6 +84,7 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         "tools.lock",
         "log.jsonl",
         "log.jsonl.d/x",
+        "state/toolq/claims/x",
         "a.txt",
     ];
     let calls: Vec<(&str, Value)> = ["open", "save", "append"]

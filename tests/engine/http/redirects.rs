@@ -1,8 +1,13 @@
 //! Redirects: followed only where declared, only to the same origin, and only up to a limit.
 
-use toolq_core::types::CallEnding;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+
+use toolq_core::types::{CallEnding, Effect, HttpMethod, Reach, RetryCondition};
 
 use crate::http::faulty_server::{FaultyServer, ServerBehavior, http_response};
+use crate::support::engine_turn::http_call;
 
 /// By default none; with `redirects: N` up to N, all within the same origin.
 #[test]
@@ -33,7 +38,7 @@ fn redirects_are_followed_only_as_declared() {
         .run();
     assert_eq!(
         (ran.outcome().ending(), looping.requests().len()),
-        (Some(CallEnding::HttpStatus(302)), 4)
+        (Some(CallEnding::RedirectedStatus(302)), 4)
     );
     let elsewhere = FaultyServer::new(&[ok]);
     let redirecting = FaultyServer::new(&[redirect_to(&elsewhere.url)]);
@@ -77,13 +82,13 @@ fn redirects_to_other_origins_are_not_followed() {
             let ran = call.run();
             // An empty location means the same resource.
             let expected = if location.is_empty() {
-                200
+                CallEnding::RedirectedStatus(200)
             } else {
-                status.parse().unwrap()
+                CallEnding::HttpStatus(status.parse().unwrap())
             };
             assert_eq!(
                 ran.outcome().ending(),
-                Some(CallEnding::HttpStatus(expected)),
+                Some(expected),
                 "{status} {location}"
             );
         }
@@ -127,4 +132,62 @@ fn a_post_is_redirected_only_as_declared() {
             "{status}"
         );
     }
+}
+
+/// Who sends a redirect may have done the work, so what the next response says is no refusal, and a `write` isn't sent again.
+#[test]
+fn what_comes_behind_a_redirect_refuses_nothing() {
+    for location in ["/next", "/"] {
+        let moved = http_response(&format!("303 See Other\r\nlocation: {location}"), "");
+        for (next, is_in_doubt) in [
+            (
+                ServerBehavior::respond(&http_response("429 Slow", "")),
+                false,
+            ),
+            (
+                ServerBehavior::respond(&http_response("404 Lost", "")),
+                false,
+            ),
+            (ServerBehavior::respond(""), true),
+        ] {
+            let server = FaultyServer::new(&[ServerBehavior::respond(&moved), next]);
+            let call = server
+                .post_call()
+                .http_backing(|backing| backing.max_redirects = 1)
+                .tool(|tool| {
+                    tool.effect = Effect::Write;
+                    tool.retry.max_retries = 1;
+                    tool.retry.conditions = vec![RetryCondition::RateLimited];
+                });
+            let ran = call.run();
+            assert_eq!((ran.attempts[&0], server.requests().len()), (1, 2));
+            let outcome = ran.outcome();
+            assert_eq!(outcome.reach(), Reach::Open, "{outcome:?}");
+            assert_eq!(outcome.is_in_doubt(), is_in_doubt, "{outcome:?}");
+        }
+    }
+}
+
+/// The same if the connection that a redirect needs isn't there.
+#[test]
+fn a_redirect_to_a_server_that_is_gone_leaves_a_write_in_doubt() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let moved = http_response("303 See Other\r\nlocation: /next", "");
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(listener);
+        let (mut request, mut byte) = (Vec::new(), [0]);
+        while !request.ends_with(b"\"body\"") {
+            stream.read_exact(&mut byte).unwrap();
+            request.push(byte[0]);
+        }
+        stream.write_all(moved.as_bytes()).unwrap();
+    });
+    let call = http_call(HttpMethod::Post, &url)
+        .body(r#""body""#)
+        .http_backing(|backing| backing.max_redirects = 1)
+        .tool(|tool| tool.effect = Effect::Write);
+    let ran = call.run();
+    assert!(ran.outcome().is_in_doubt(), "{:?}", ran.outcome());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolq_core::types::{CallEnding, Effect, RetryCondition};
+use toolq_core::types::{CallEnding, Effect, Reach, RetryCondition};
 
 use crate::http::faulty_server::{FaultyServer, ServerBehavior, http_response};
 use crate::support::engine_turn::TestCall;
@@ -92,4 +92,25 @@ fn statuses_are_retried_as_listed() {
     }
     assert_eq!(attempts(429, Effect::Write, &conditions), 3);
     assert_eq!(attempts(503, Effect::Write, &conditions), 1);
+}
+
+/// Only a 4xx says that the server refused. What it did before any other status that the tool doesn't accept, nobody knows.
+#[test]
+fn only_a_client_error_is_a_refusal() {
+    for (status, reach) in [
+        (200, Reach::Open),
+        (202, Reach::Open),
+        (302, Reach::Open),
+        (400, Reach::Refused),
+        (429, Reach::Nothing),
+        (499, Reach::Refused),
+        (500, Reach::Open),
+    ] {
+        let server = FaultyServer::responding_with(&http_response(&format!("{status} So"), ""));
+        let call = server
+            .post_call()
+            .http_backing(|backing| backing.success_status = vec![201..=201]);
+        let ran = call.tool(|tool| tool.effect = Effect::Write).run();
+        assert_eq!(ran.outcome().reach(), reach, "{status}");
+    }
 }

@@ -19,12 +19,24 @@ pub enum CallEnding {
     LimitExceeded(LimitKind),
     /// The status of a response.
     HttpStatus(u16),
+    /// The status of the response that a redirect led to. Who sent the redirect may have done the work.
+    RedirectedStatus(u16),
     /// A server answered that the call failed.
     ServerError,
     /// An agent, a server or a built-in tool gave its answer.
     Answered,
     /// An agent ran out of turns. Its result is the last text of its model.
     Unfinished,
+}
+
+impl CallEnding {
+    /// Returns the status of the response.
+    pub fn http_status(self) -> Option<u16> {
+        match self {
+            Self::HttpStatus(status) | Self::RedirectedStatus(status) => Some(status),
+            _ => None,
+        }
+    }
 }
 
 /// A start that nobody has settled.

@@ -118,8 +118,8 @@ pub enum MemoryVerdict {
     Run(CallClaim),
     /// It doesn't run. This is its outcome.
     Known(Box<Outcome>),
-    /// It may have had its effect. Its probe finds out.
-    Probe(CallClaim),
+    /// It may have had its effect. Its probe finds out, or else this is its outcome.
+    Probe(CallClaim, Box<Outcome>),
     /// Another run is at it.
     RunsElsewhere,
 }

@@ -310,8 +310,9 @@ impl Outcome {
                 CallEnding::ExitCode(_) | CallEnding::ServerError | CallEnding::Answered => {
                     Reach::Refused
                 }
-                CallEnding::HttpStatus(status) if *status < 500 => Reach::Refused,
+                CallEnding::HttpStatus(400..500) => Reach::Refused,
                 CallEnding::HttpStatus(_)
+                | CallEnding::RedirectedStatus(_)
                 | CallEnding::Signal(_)
                 | CallEnding::LimitExceeded(_)
                 | CallEnding::Unfinished => Reach::Open,

@@ -230,7 +230,7 @@ pub enum Reach {
     Nothing,
     /// What was called says that it failed: by its exit code, or a status of 4xx.
     Refused,
-    /// It failed in a way that leaves its effect open: a timeout, a signal, a server's error.
+    /// It failed in a way that leaves its effect open: a timeout, a signal, another status.
     Open,
     /// It was done.
     Done,

@@ -112,8 +112,8 @@ impl AgentConversation<'_> {
             .map_err(RequestError::permanent)?;
         let origin = endpoint.origin();
         let sent = client.execute(request).await;
-        let http =
-            sent.map_err(|error| from_transport(error::from_reqwest_error(&origin, &error)))?;
+        let http = sent
+            .map_err(|error| from_transport(error::from_reqwest_error(&origin, &error, false)))?;
         read_response(http, &origin, self.backing.api, turn_number).await
     }
 }

@@ -1,6 +1,7 @@
 //! The HTTP clients of a run. Each is created when a request first needs it, and keeps its connections for later
 //! requests.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{self, Policy};
-use reqwest::{Client, ClientBuilder, Proxy, Request};
+use reqwest::{Client, ClientBuilder, Proxy, Request, Response};
 use url::Url;
 
 use crate::environment::resolve_template;
@@ -153,12 +154,24 @@ impl ClientKey {
                 .last()
                 .is_some_and(|from| from.origin() == attempt.url().origin());
             if same_origin && previous.len() <= max {
+                let _ = IS_REDIRECTED.try_with(|is_redirected| is_redirected.set(true));
                 attempt.follow()
             } else {
                 attempt.stop()
             }
         })
     }
+}
+
+tokio::task_local! {
+    /// Whether the request that a task is sending was redirected. A response has its address, but two may have the same.
+    static IS_REDIRECTED: Cell<bool>;
+}
+
+/// Sends a request. Returns also whether it was redirected.
+pub(crate) async fn send(client: Client, request: Request) -> (reqwest::Result<Response>, bool) {
+    let sent = async { (client.execute(request).await, IS_REDIRECTED.with(Cell::get)) };
+    IS_REDIRECTED.scope(Cell::new(false), sent).await
 }
 
 /// Returns the settings that all HTTP clients of toolq share. A client without `tls` loads no certificates. By default,

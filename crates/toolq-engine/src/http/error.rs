@@ -30,9 +30,12 @@ pub(crate) enum HttpError {
     EncodedBody(String),
 }
 
-/// Converts an error that occurred before the head of the response was received.
-pub(crate) fn from_reqwest_error(origin: &str, error: &reqwest::Error) -> HttpError {
-    let phase = if error.is_builder() {
+/// Converts an error that occurred before the head of the response was received. If the request was `moved` by a redirect, it was
+/// sent before.
+pub(crate) fn from_reqwest_error(origin: &str, error: &reqwest::Error, moved: bool) -> HttpError {
+    let phase = if moved {
+        TransportPhase::Response
+    } else if error.is_builder() {
         TransportPhase::Build
     } else if error.is_connect() {
         TransportPhase::Connect

@@ -13,7 +13,7 @@ use url::{Url, form_urlencoded};
 
 use crate::attempt::{Attempt, AttemptResult, CallJob, canceled};
 use crate::environment::{resolve_json, resolve_text};
-use crate::http::clients::HttpClients;
+use crate::http::clients::{HttpClients, send};
 use crate::http::error::{self, HttpError, SendGuard};
 use crate::http::{GzipBody, content_encoding, media_type, parse_retry_after};
 use crate::output::OutputCollector;
@@ -111,19 +111,20 @@ impl HttpRunner {
         let has_kept = self.has_answered.load(Ordering::Relaxed);
         let may_repeat = tool.effect != Effect::Write;
         let again = request.try_clone().filter(|_| may_repeat && has_kept);
-        let sent = client(&request, may_repeat)?.execute(request).await;
-        let sent = match (sent, again) {
+        let sent = send(client(&request, may_repeat)?, request).await;
+        let (sent, moved) = match (sent, again) {
             // The server may have closed it while the request was on its way.
-            (Err(error), Some(again)) if error.is_request() && !error.is_connect() => {
-                client(&again, false)?.execute(again).await
+            ((Err(error), _), Some(again)) if error.is_request() && !error.is_connect() => {
+                send(client(&again, false)?, again).await
             }
             (sent, _) => sent,
         };
-        let mut response = sent.map_err(|error| error::from_reqwest_error(origin, &error))?;
+        let mut response =
+            sent.map_err(|error| error::from_reqwest_error(origin, &error, moved))?;
         self.has_answered.store(true, Ordering::Relaxed);
         let head = pending
             .head
-            .insert(ResponseHead::from_response(&response, backing));
+            .insert(ResponseHead::from_response(&response, moved, backing));
         read_body(&mut response, head, &mut pending.body, origin).await
     }
 }
@@ -252,7 +253,7 @@ struct PendingResponse {
 /// The status and the relevant headers of a response.
 #[derive(Debug)]
 struct ResponseHead {
-    status: u16,
+    ending: CallEnding,
     is_success: bool,
     /// The content encoding of the body, if it has one that isn't decoded.
     encoding: Option<String>,
@@ -284,7 +285,7 @@ impl PendingResponse {
             (Some(head), Err(HttpError::EncodedBody(problem))) => Outcome::BadOutput {
                 problem,
                 output: CallOutput::default(),
-                ending: CallEnding::HttpStatus(head.status),
+                ending: head.ending,
             },
             (_, Err(HttpError::Unsent(outcome))) => outcome,
             (_, Err(HttpError::Transport(error))) => {
@@ -309,14 +310,18 @@ impl PendingResponse {
 }
 
 impl ResponseHead {
-    fn from_response(response: &Response, backing: &HttpBacking) -> Self {
+    fn from_response(response: &Response, moved: bool, backing: &HttpBacking) -> Self {
         let status = response.status().as_u16();
         let is_success = backing
             .success_status
             .iter()
             .any(|range| range.contains(&status));
         Self {
-            status,
+            ending: if moved {
+                CallEnding::RedirectedStatus(status)
+            } else {
+                CallEnding::HttpStatus(status)
+            },
             is_success,
             encoding: content_encoding(response.headers()),
             retry_after: parse_retry_after(response.headers(), SystemTime::now()),
@@ -325,13 +330,12 @@ impl ResponseHead {
 
     /// Returns the outcome of the call for this head and body.
     fn outcome_with_body(&self, body: OutputCollector) -> Outcome {
-        let ending = CallEnding::HttpStatus(self.status);
         if self.is_success {
-            return body.into_outcome(ending, String::new);
+            return body.into_outcome(self.ending, String::new);
         }
         Outcome::Failed {
             output: body.into_output(String::new()),
-            ending,
+            ending: self.ending,
         }
     }
 }

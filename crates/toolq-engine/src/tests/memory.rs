@@ -149,10 +149,14 @@ fn claim(name: &str) -> CallClaim {
 }
 
 fn in_doubt() -> MemoryVerdict {
-    MemoryVerdict::Known(Box::new(Outcome::InDoubt {
+    MemoryVerdict::Known(doubt())
+}
+
+fn doubt() -> Box<Outcome> {
+    Box::new(Outcome::InDoubt {
         cause: DoubtCause::EndNotLogged(None),
         output: CallOutput::default(),
-    }))
+    })
 }
 
 fn answered() -> MemoryVerdict {
@@ -330,7 +334,7 @@ fn a_call_that_is_halted_before_its_claim_is_durable_does_not_start() {
 /// What a probe finds is on record before anybody acts on it, and the memory says what follows from it.
 #[test]
 fn a_probe_settles_a_call_before_anything_starts() {
-    let probe = || MemoryVerdict::Probe(claim("A"));
+    let probe = || MemoryVerdict::Probe(claim("A"), doubt());
     let run_probe = |code: i32, then: MemoryVerdict, script: &str| {
         let memory = ScriptedMemory::default().says("A", [probe(), then]);
         let memory = Arc::new(memory);

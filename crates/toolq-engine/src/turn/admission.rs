@@ -75,17 +75,22 @@ impl RunningTurn<'_> {
         Continue(())
     }
 
-    /// Breaks while a call that isn't approved has to wait, unless it was denied or has no approver.
+    /// Breaks while a call that isn't approved has to wait, unless it was denied or has no approver. To find out what an earlier
+    /// start of it did takes no approval.
     fn hold_for_approval(&mut self, number: usize) -> ControlFlow<()> {
         // If it no longer waits, it was denied.
-        if self.queue.waiting_job(number).is_none() {
+        let Some(job) = self.queue.waiting_job(number) else {
             return Continue(());
+        };
+        if self.request_approval() != Some(number) {
+            return Break(());
         }
-        if self.request_approval() == Some(number) {
+        if job.unsettled.is_some() {
+            self.approvals.unapproved.remove(&number);
+        } else {
             self.finish_unapproved(number);
-            return Continue(());
         }
-        Break(())
+        Continue(())
     }
 
     /// Admits a call that is through the gate and has its permit, unless it may not run after all, or has to wait again because the
@@ -107,7 +112,9 @@ impl RunningTurn<'_> {
         let call = Arc::clone(&self.queue.get(number)?.call);
         let key = idempotency_key(&settings.task_id, &job.call, &job.accepted.input);
         let now = self.engine.control.now();
-        Some(RunningCall::new((number, call), job, key, now, permit))
+        let mut run = RunningCall::new((number, call), job, key, now, permit);
+        run.is_approved = self.approvals.approved.contains(&number);
+        Some(run)
     }
 
     /// Returns the outcome of a call that may not run, as [`check_blocked`](Self::check_blocked) does, or because the budget

@@ -26,6 +26,8 @@ pub(super) struct Approvals {
     tasks: JoinSet<ApprovalReply>,
     /// The waiting calls that need an approval, and don't have it.
     pub(super) unapproved: BTreeSet<usize>,
+    /// The calls that somebody has approved in this run.
+    pub(super) approved: BTreeSet<usize>,
     /// The first call that ended without the approval that it needs, and its tool.
     pub(super) never_approved: Option<(usize, String)>,
 }
@@ -170,20 +172,23 @@ impl RunningTurn<'_> {
         !unapproved.contains(&number) && unapproved.first().is_none_or(is_decided)
     }
 
-    /// Ends a call that wasn't approved. Later calls with effects don't run either, so that their order is kept once a
-    /// later run has the approval.
+    /// Ends a call that wasn't approved.
     pub(super) fn finish_unapproved(&mut self, number: usize) {
-        let tool = self
-            .queue
-            .get(number)
-            .map(|entry| entry.call.tool_name.to_string());
+        self.gate.remove(number);
+        if let Some(job) = self.queue.waiting_job(number) {
+            self.note_unapproved(number, &job);
+        }
+        self.finish_call(number, Outcome::NeedsApproval);
+    }
+
+    /// Notes that a call wasn't approved. Later calls with effects don't run either, so that their order is kept once a later
+    /// run has the approval.
+    pub(super) fn note_unapproved(&mut self, number: usize, job: &CallJob) {
         let is_first = |first: &mut (usize, String)| first.0 < number;
         let never_approved = &mut self.approvals.never_approved;
         let earlier = never_approved.take_if(is_first);
-        *never_approved = earlier.or(tool.map(|tool| (number, tool)));
-        self.gate.remove(number);
-        self.note_question(number);
-        self.finish_call(number, Outcome::NeedsApproval);
+        *never_approved = earlier.or_else(|| Some((number, job.accepted.tool.name.clone())));
+        self.note_question(job);
     }
 
     /// Ends a call that may not run. Behind one that wasn't approved, it may lack an approval of its own: a person who looks
@@ -196,17 +201,15 @@ impl RunningTurn<'_> {
         ) && self.approvals.unapproved.contains(&number)
             && self.decision_in_advance(number, job, approver).is_none()
         {
-            self.note_question(number);
+            self.note_question(job);
             return self.finish_call(number, Outcome::NeedsApproval);
         }
         self.finish_call(number, outcome);
     }
 
     /// Notes in the memory that a call waits for an approval, so that somebody can give it later.
-    fn note_question(&mut self, number: usize) {
-        if let (Some(memory), Some(job)) =
-            (&self.engine.settings.memory, self.queue.waiting_job(number))
-        {
+    fn note_question(&self, job: &CallJob) {
+        if let Some(memory) = &self.engine.settings.memory {
             // If it can't be noted, the next run asks again.
             let _ = memory.ask(&RecalledCall {
                 call: &job.call,
@@ -325,6 +328,9 @@ impl RunningTurn<'_> {
         let outcome = match (self.sink.emit(&[event]), approval.decision) {
             (Ok(()), ApprovalDecision::Yes) => {
                 self.approvals.unapproved.remove(&number);
+                if approval.means != ApprovalMeans::Later {
+                    self.approvals.approved.insert(number);
+                }
                 return;
             }
             (Ok(()), ApprovalDecision::No) => Outcome::Denied {

@@ -37,8 +37,11 @@ pub(super) struct RunningCall {
     pub(super) has_started: bool,
     /// What stands for it in the memory.
     pub(super) claim: Option<CallClaim>,
-    /// The attempt of another run about which its tool's probe is asked. This run hasn't started the call itself.
-    pub(super) probed: Option<CallClaim>,
+    /// The attempt of another run about which its tool's probe is asked, and the outcome if that says nothing. This run hasn't
+    /// started the call itself.
+    pub(super) probed: Option<(CallClaim, Box<Outcome>)>,
+    /// Somebody has approved it in this run.
+    pub(super) is_approved: bool,
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(super) agent_usage: Option<Box<AgentUsage>>,
     /// It has started although it isn't `read`, or its agent has started such a call.
@@ -93,6 +96,7 @@ impl RunningCall {
             has_started: false,
             claim: None,
             probed: None,
+            is_approved: false,
             job,
             waited: None,
             has_effect: false,
@@ -294,7 +298,7 @@ impl RunningCall {
             duration: now.saturating_sub(self.started_at),
             attempts: if self.has_started { self.attempt } else { 0 },
             agent_usage,
-            claim: self.claim.clone().or_else(|| self.probed.clone()),
+            claim: self.claim.clone(),
         }
     }
 

@@ -92,6 +92,9 @@ impl RunningTurn<'_> {
         if let (Some(ticket), Some(entry)) = (&ended.cache_ticket, self.queue.get(number)) {
             cache.keep(ticket, &entry.call, &outcome);
         }
+        if matches!(outcome, Outcome::NeedsApproval) {
+            self.note_unapproved(number, &job);
+        }
         self.conclude((number, &job), &outcome, stats, effects);
     }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use crate::attempt::AttemptResult;
-use crate::reach::orphaned_outcome;
 use crate::timing::{MAX_LOOK_AGAIN_INTERVAL, MIN_LOOK_AGAIN_INTERVAL};
 use crate::turn::call::{RunningCall, StopSignal};
 use crate::turn::starts::TurnLink;
@@ -41,18 +40,20 @@ impl RunningCall {
                 recollection = self.recall(memory, turn).await?;
             }
         }
-        let is_yes = |approval: &Approval| approval.decision == ApprovalDecision::Yes;
-        let was_approved_before = self.job.approval.as_deref().is_some_and(is_yes);
-        let is_approved = recollection.approval.as_ref().is_some_and(is_yes);
+        // An approval on record is one of this attempt.
+        let is_yes = |approval: Approval| approval.decision == ApprovalDecision::Yes;
+        let may_run = !self.job.accepted.needs_approval
+            || self.is_approved
+            || recollection.approval.is_some_and(is_yes);
         match recollection.verdict {
-            MemoryVerdict::Run(_) if was_approved_before && !is_approved => {
-                return Break(Outcome::NeedsApproval);
-            }
             MemoryVerdict::Run(claim) => {
                 self.idempotency_key = claim.idempotency_key.as_str().into();
                 self.claim = Some(claim);
+                if !may_run {
+                    return Break(Outcome::NeedsApproval);
+                }
             }
-            MemoryVerdict::Probe(claim) => self.probed = Some(claim),
+            MemoryVerdict::Probe(claim, doubt) => self.probed = Some((claim, doubt)),
             MemoryVerdict::Known(outcome) => return Break(*outcome),
             MemoryVerdict::Forgettable | MemoryVerdict::RunsElsewhere => {}
         }
@@ -106,8 +107,12 @@ impl RunningCall {
         turn: &TurnLink<'_>,
         stop: &mut StopSignal,
     ) -> ControlFlow<Outcome> {
-        let AttemptResult::Finished { outcome, .. } = self.attempt(turn, stop).await else {
-            return Break(orphaned_outcome());
+        let attempted = self.attempt(turn, stop).await;
+        let Some((claim, doubt)) = self.probed.take() else {
+            return Continue(());
+        };
+        let AttemptResult::Finished { outcome, .. } = attempted else {
+            return Break(*doubt);
         };
         let finding = match outcome.ending() {
             Some(CallEnding::ExitCode(0)) => ProbeFinding::Done,
@@ -123,9 +128,9 @@ impl RunningCall {
         let result = match finding {
             ProbeFinding::Done => Some(self.probed_result(&outcome, turn)),
             ProbeFinding::NotDone => None,
-            ProbeFinding::Unknown => return Break(orphaned_outcome()),
+            ProbeFinding::Unknown => return Break(*doubt),
         };
-        let (Some(memory), Some(claim)) = (&turn.engine.settings.memory, self.probed.take()) else {
+        let Some(memory) = &turn.engine.settings.memory else {
             return Continue(());
         };
         let (memory, call) = (Arc::clone(memory), Arc::clone(&self.call));

@@ -19,6 +19,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::memory::identity::MemoryKey;
 use toolq_core::os::{create_private_dir, failpoint, sync_parent};
@@ -73,8 +74,8 @@ pub type Question = LinkEntry<String>;
 pub struct Settlement {
     /// Whether the call was done.
     pub done: bool,
-    /// The result, if it was.
-    pub result: Option<String>,
+    /// The result, if it was: text, or blocks.
+    pub result: Option<Value>,
     /// Whether that is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,

@@ -24,7 +24,7 @@ pub struct Attempt {
 /// Whether the run of an attempt may still be at work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum LogAccess {
-    /// It is this run, so waiting for it would never end.
+    /// It is this run. A call that an agent makes can't wait for that of the agent.
     Own,
     /// Another run holds the log.
     Held,
@@ -124,7 +124,7 @@ pub fn decide(latest: Option<&Attempt>, asker: Asker) -> Decision {
         _ if is_open && latest.log == LogAccess::Held => Decision::Wait,
         (_, Some(false)) | (AttemptEnd::Nothing, None) => Decision::Run(next),
         (AttemptEnd::Result(ResultKind::Refused), None) if asker.is_once => Decision::Run(next),
-        (AttemptEnd::Result(_), _) if latest.is_expired => Decision::Renew(next),
+        (AttemptEnd::Result(_), _) | (_, Some(true)) if latest.is_expired => Decision::Renew(next),
         _ if asker.is_new => Decision::Renew(next),
         // This call's probe, or that it may be repeated, says nothing about a call with another input.
         _ if is_doubtful && !latest.is_same_call => Decision::InDoubt,

@@ -85,7 +85,10 @@ impl fmt::Display for Settlement {
             (false, _) => f.write_str("not done")?,
             (true, None) => f.write_str("done")?,
             (true, Some(result)) => {
-                let result = truncate_to_columns(result, MAX_RESULT_COLUMNS);
+                let text = result
+                    .as_str()
+                    .map_or_else(|| result.to_string(), str::to_owned);
+                let result = truncate_to_columns(&text, MAX_RESULT_COLUMNS);
                 write!(f, "done with the result {:?}", escape(&result))?;
             }
         }

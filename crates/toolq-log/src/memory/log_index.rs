@@ -13,10 +13,11 @@ use crate::error::{Corruption, CorruptionKind, LogError};
 use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
+use crate::prune::PRUNED_RESULT;
 use crate::reader::{LineExtent, RecordReader};
 use crate::records::{
-    CallContent, CallEndRecord, CallRecord, Record, RecordContent, RecordKind, ResolveRecord,
-    SessionRecord, StartRecord, TurnRecord,
+    CallContent, CallEndRecord, CallRecord, Record, RecordKind, ResolveRecord, SessionRecord,
+    StartRecord, TurnRecord,
 };
 use crate::sessions;
 use toolq_core::types::{CallContext, ContextDigest, Effect, Reach, RestoredResult, ResultContent};
@@ -142,7 +143,7 @@ impl LogIndex {
     pub(crate) fn read_to_end(&mut self) -> Result<Option<u64>, LogError> {
         self.reader.continue_reading();
         while let Some(record) = self.reader.next_borrowed() {
-            match record.and_then(|record| self.calls.apply(&record)) {
+            match record.and_then(|record| self.calls.apply(&record, &self.path)) {
                 Err(Corruption {
                     kind: CorruptionKind::Torn { bytes },
                     ..
@@ -167,9 +168,7 @@ impl LogIndex {
         let Ok(json) = record.content.load(&self.path) else {
             return Ok(None);
         };
-        let text = serde_json::from_str(json.get()).map(ResultContent::Text);
-        let content = text.or_else(|_| serde_json::from_str(json.get()).map(ResultContent::Blocks));
-        Ok(content.ok().map(|content| RestoredResult {
+        Ok(content_of(json.get()).map(|content| RestoredResult {
             status: end.status.clone(),
             is_error: end.is_error,
             cut_output: end.cut_output().map(Box::new),
@@ -213,11 +212,11 @@ impl LogIndex {
 }
 
 impl CallFacts {
-    /// Applies the next record.
+    /// Applies the next record of `log`.
     ///
     /// # Errors
     /// Its metadata doesn't fit its type.
-    pub(crate) fn apply(&mut self, record: &Record<'_>) -> Result<(), Corruption> {
+    pub(crate) fn apply(&mut self, record: &Record<'_>, log: &Path) -> Result<(), Corruption> {
         match record.kind {
             RecordKind::Session => {
                 let _: SessionRecord = record.parse_metadata()?;
@@ -228,7 +227,7 @@ impl CallFacts {
             RecordKind::SessionEnd => self.unfinished = None,
             RecordKind::Turn => self.apply_turn(record)?,
             RecordKind::ToolCall => self.apply_call(record)?,
-            _ => self.apply_event(record)?,
+            _ => self.apply_event(record, log)?,
         }
         Ok(())
     }
@@ -245,8 +244,11 @@ impl CallFacts {
         instance: u32,
         number: u32,
     ) -> Option<&AttemptFacts> {
-        let mut attempts = self.attempts(key).iter();
-        attempts.find(|attempt| (attempt.instance, attempt.number) == (instance, number))
+        let is_named =
+            |attempt: &&AttemptFacts| (attempt.instance, attempt.number) == (instance, number);
+        let named = self.attempts(key).iter().filter(is_named).rev();
+        // Of calls that wanted to make it at once, one has.
+        named.max_by_key(|attempt| attempt.end != AttemptEnd::Nothing)
     }
 
     /// Returns the keys of the calls that were started under an id which `is_asked`.
@@ -313,7 +315,7 @@ impl CallFacts {
         Ok(())
     }
 
-    fn apply_event(&mut self, record: &Record<'_>) -> Result<(), Corruption> {
+    fn apply_event(&mut self, record: &Record<'_>, log: &Path) -> Result<(), Corruption> {
         let Some(id) = record.parent else {
             return Ok(());
         };
@@ -325,7 +327,7 @@ impl CallFacts {
         };
         match event {
             CallEvent::Started(start) => self.start(id, &start, record.timestamp),
-            CallEvent::Resolved(resolve) => self.settle(record, &resolve),
+            CallEvent::Resolved(resolve) => self.settle(record, &resolve, log),
             CallEvent::Result(end) => self.end(id, record, end_of_result(&end), true),
             CallEvent::Skipped(_) => self.end(id, record, AttemptEnd::Nothing, false),
             CallEvent::InDoubt(_) => self.end(id, record, AttemptEnd::InDoubt, true),
@@ -335,16 +337,16 @@ impl CallFacts {
     }
 
     /// Applies what was said about an attempt that may have no end.
-    fn settle(&mut self, record: &Record<'_>, resolve: &ResolveRecord<'_>) {
+    fn settle(&mut self, record: &Record<'_>, resolve: &ResolveRecord<'_>, log: &Path) {
         let Some((name, _)) = resolve.key.as_deref().and_then(EntryName::parse) else {
             return;
         };
         let attempts = self.attempts.get_mut(&name.key).into_iter().flatten();
         for attempt in attempts {
             if (attempt.instance, attempt.number) == (name.instance, name.attempt) {
-                let result = match &record.content {
-                    RecordContent::Inline(json) => serde_json::from_str(json.get()).ok(),
-                    RecordContent::Stored(_) => None,
+                let result = match record.content.load(log) {
+                    Ok(json) => serde_json::from_str(json.get()).ok(),
+                    Err(_) => Some(PRUNED_RESULT.into()),
                 };
                 attempt.settlement.get_or_insert(Settlement {
                     done: resolve.done,
@@ -458,6 +460,13 @@ impl AttemptFacts {
             end => end,
         }
     }
+}
+
+/// Reads the content of a result, which is JSON. `None` if there is none.
+pub(crate) fn content_of(json: &str) -> Option<ResultContent> {
+    let text = serde_json::from_str(json).map(ResultContent::Text);
+    let content = text.or_else(|_| serde_json::from_str(json).map(ResultContent::Blocks));
+    content.ok()
 }
 
 /// Returns what a result says. One that only says that the run ended is none.

@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use crate::error::LogError;
 use crate::memory::approvals::approval_digest;
 use crate::memory::claims::{EntryName, Settlement};
-use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful, Member, Recalled, recall};
+use crate::memory::decision::{
+    Asker, AttemptEnd, Decision, IfDoubtful, LogAccess, Member, Recalled, recall,
+};
 use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered};
 use crate::memory::known_call::{KnownCall, member};
-use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts};
+use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts, content_of};
 use crate::memory::store::MemoryStore;
 use crate::records::recorded_text;
 use toolq_core::json::Input;
@@ -90,7 +92,7 @@ impl MemoryStore {
         let once = request.accepted.and_then(|call| call.tool.once.as_ref());
         let expiry = (once.and_then(|once| once.expires), self.clock.now_ms());
         let tool = recorded_text(&request.call.name, &self.mask);
-        let call = CallRef::new(request.call, None).key();
+        let call = CallRef::new(request.call, None);
         let mut known: HashMap<(MemoryKey, u32), KnownCall> = HashMap::new();
         let recalled = recall(
             &identity.keys,
@@ -98,9 +100,14 @@ impl MemoryStore {
             self.asker(request),
             &mut |key| {
                 let mut members = Vec::new();
-                for earlier in self.known_calls(key)? {
+                for mut earlier in self.known_calls(key)? {
+                    let is_own = earlier.access == LogAccess::Own;
+                    if is_own && !self.is_ancestor(key, earlier.instance, &call) {
+                        // It ends whatever becomes of `call`, so its result can be awaited.
+                        earlier.access = LogAccess::Held;
+                    }
                     members.push(Member {
-                        is_taken: self.is_taken(key, earlier.instance, &call),
+                        is_taken: self.is_taken(key, earlier.instance, &call.key()),
                         ..member(&earlier, &identity, &tool, expiry)
                     });
                     known.insert((key.clone(), earlier.instance), earlier);
@@ -245,10 +252,10 @@ impl Lookup<'_> {
         let known = self.known.as_ref();
         Ok(match self.recalled.decision {
             Decision::Run(_) | Decision::Renew(_) => MemoryVerdict::Run(self.claim()),
-            Decision::Probe => MemoryVerdict::Probe(self.claim()),
+            Decision::Probe => MemoryVerdict::Probe(self.claim(), self.doubt()?),
             Decision::Wait => MemoryVerdict::RunsElsewhere,
             Decision::IsRunning => MemoryVerdict::Known(Box::new(Outcome::IsRunning)),
-            Decision::InDoubt => self.in_doubt()?,
+            Decision::InDoubt => MemoryVerdict::Known(self.doubt()?),
             Decision::Conflict => {
                 MemoryVerdict::Known(Box::new(Outcome::Conflict(Box::new(self.conflict(known)?))))
             }
@@ -258,7 +265,7 @@ impl Lookup<'_> {
             Decision::Answer => match self.answer(known)? {
                 Some(result) => MemoryVerdict::Known(Box::new(Outcome::Restored(result))),
                 // What it was is gone, and whether it was is what the log says.
-                None => self.in_doubt()?,
+                None => MemoryVerdict::Known(self.doubt()?),
             },
         })
     }
@@ -305,7 +312,7 @@ impl Lookup<'_> {
         })
     }
 
-    fn in_doubt(&self) -> Result<MemoryVerdict, LogError> {
+    fn doubt(&self) -> Result<Box<Outcome>, LogError> {
         let start = |known: &KnownCall| {
             let facts = known.facts.as_ref();
             let is_same = facts.is_none_or(|facts| self.is_same_as(facts));
@@ -325,10 +332,10 @@ impl Lookup<'_> {
             }))
         };
         let start = self.known.as_ref().map(start).transpose()?;
-        Ok(MemoryVerdict::Known(Box::new(Outcome::InDoubt {
+        Ok(Box::new(Outcome::InDoubt {
             cause: DoubtCause::EndNotLogged(start),
             output: CallOutput::default(),
-        })))
+        }))
     }
 
     fn is_same_as(&self, facts: &AttemptFacts) -> bool {
@@ -380,11 +387,12 @@ impl Lookup<'_> {
 
     fn settled(&self, known: Option<&KnownCall>) -> RestoredResult {
         let settlement = known.and_then(|known| known.settlement.as_ref());
-        let result = settlement.and_then(|settlement| settlement.result.clone());
+        let result = settlement.and_then(|settlement| settlement.result.as_ref());
+        let content = result.and_then(|result| content_of(&result.to_string()));
         RestoredResult {
             status: Status::Resolved,
             is_error: settlement.is_some_and(|settlement| settlement.is_error),
-            content: ResultContent::Text(result.unwrap_or_default()),
+            content: content.unwrap_or(ResultContent::Text(String::new())),
             cut_output: None,
             agent_usage: None,
             source: known.zip(settlement).map(|(known, settlement)| {

@@ -221,6 +221,13 @@ impl MemoryStore {
         taker.is_some_and(|taker| taker != call)
     }
 
+    /// Whether `call` is one that an agent makes for this call of the session, which would wait for itself.
+    pub(crate) fn is_ancestor(&self, key: &MemoryKey, instance: u32, call: &CallRef) -> bool {
+        let own = self.own_calls.lock();
+        let taker = own.taken.get(&(key.clone(), instance));
+        call.ancestors().any(|agent| Some(&agent.key()) == taker)
+    }
+
     /// Notes that a call of this session is this one, so that another one that looks the same isn't.
     pub(crate) fn take(&self, key: &MemoryKey, instance: u32, call: CallKey) {
         self.own_calls
@@ -415,7 +422,9 @@ impl MemoryStore {
                 .iter_mut()
                 .find(|other| other.instance == known.instance)
             {
-                Some(earlier) if earlier.attempt > known.attempt => {}
+                // Of calls that wanted to make an attempt at once, one has.
+                Some(earlier)
+                    if (earlier.attempt, !earlier.did_nothing()) > (known.attempt, false) => {}
                 Some(earlier) if earlier.generation == known.generation => {
                     let origin = std::mem::take(&mut earlier.origin);
                     *earlier = KnownCall { origin, ..known };

@@ -292,10 +292,7 @@ impl ProcessExit {
 
 /// Returns the status of the response that a request ended with.
 pub(crate) fn http_status(outcome: &Outcome) -> Option<u16> {
-    match outcome.ending() {
-        Some(CallEnding::HttpStatus(status)) => Some(status),
-        _ => None,
-    }
+    outcome.ending().and_then(CallEnding::http_status)
 }
 
 // Masks and shortens texts that go into metadata.

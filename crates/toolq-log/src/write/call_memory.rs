@@ -6,7 +6,7 @@ use crate::write::journal::{Job, Place};
 use crate::write::session_log::{Recorder, SessionLog};
 use toolq_core::types::{
     CallClaim, CallHistory, CallKey, CallMemory, CallRef, CommitDone, EmitError, RecalledCall,
-    RestoredResult,
+    RestoredResult, ResultContent,
 };
 
 impl CallMemory for SessionLog {
@@ -51,7 +51,13 @@ impl CallMemory for SessionLog {
         };
         let settlement = Settlement {
             done: done.is_some(),
-            result: done.map(|result| self.mask().apply(&result.content.to_text()).into_owned()),
+            result: done.map(|result| {
+                let text = self.mask().apply(&result.content.to_text()).into_owned();
+                match result.content {
+                    ResultContent::Text(_) => text.into(),
+                    ResultContent::Blocks(_) => serde_json::from_str(&text).unwrap_or(text.into()),
+                }
+            }),
             is_error: done.is_some_and(|result| result.is_error),
             by: "probe".to_owned(),
             note: None,

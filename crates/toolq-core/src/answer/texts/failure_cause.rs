@@ -104,7 +104,7 @@ pub(crate) fn message_key(outcome: &Outcome) -> MessageKey {
     match outcome {
         Outcome::TimedOut { .. } => MessageKey::Timeout,
         Outcome::Failed {
-            ending: CallEnding::HttpStatus(status),
+            ending: CallEnding::HttpStatus(status) | CallEnding::RedirectedStatus(status),
             ..
         } => http::message_key(*status),
         Outcome::Succeeded { .. }

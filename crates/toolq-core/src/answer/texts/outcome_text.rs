@@ -245,7 +245,9 @@ fn explain_ending(
         CallEnding::LimitExceeded(limit) => {
             command::explain_exceeded_limit(limit, tool, output, stderr)
         }
-        CallEnding::HttpStatus(status) => http::explain_status(tool, status, output),
+        CallEnding::HttpStatus(status) | CallEnding::RedirectedStatus(status) => {
+            http::explain_status(tool, status, output)
+        }
         CallEnding::ServerError => ErrorText::new(
             "The tool reported an error.",
             if output.is_empty() {

@@ -31,7 +31,7 @@ fn claim(log: &str) -> Claim {
 fn settlement(done: bool) -> Settlement {
     Settlement {
         done,
-        result: done.then(|| "paid".to_owned()),
+        result: done.then(|| "paid".into()),
         is_error: false,
         by: "person".to_owned(),
         note: None,
