@@ -132,6 +132,10 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
         matches = command.try_get_matches_from_mut(arguments);
     }
     let matches = matches.map_err(|error| {
+        // Help and version are errors, too.
+        if !error.use_stderr() {
+            return error;
+        }
         command.build();
         let error = remove_far_suggestion(error, command, arguments);
         suggest_command(error, command, arguments)

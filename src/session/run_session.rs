@@ -332,12 +332,8 @@ impl RunSession<'_> {
                 && self.sinks.summary().may_renew()
                 // Nobody should repeat what is in doubt because of a hint.
                 && exit != Exit::Incomplete;
-            let again = if takes_new {
-                "; `--new` runs the input again"
-            } else {
-                ""
-            };
-            stderr.print_note(&format!("{note}{again}"));
+            let again = takes_new.then_some("; `--new` runs the input again");
+            stderr.print_note(&format!("{note}{}", again.unwrap_or_default()));
         }
         let unknown: Vec<&str> = self.sinks.summary().unknown_ids().collect();
         if !unknown.is_empty() {
@@ -402,11 +398,8 @@ impl RunSession<'_> {
                 "{calls} for an approval: add `--approve all`, `--approve ask` or `--approve-with PROGRAM`"
             ));
         };
-        let log = if self.has_default_log {
-            String::new()
-        } else {
-            format!(" --log {}", quote_path_for_shell(path))
-        };
+        let named_log = (!self.has_default_log).then(|| quote_path_for_shell(path));
+        let log = named_log.map_or_else(String::new, |log| format!(" --log {log}"));
         // Calls of other runs may have the ids that a model chose.
         let state_dir = toolq_log::state_dir(&self.context.environment).ok();
         let place = RememberedIn::of_log(path, state_dir.as_deref());

@@ -189,27 +189,19 @@ const PERCENT_ENCODED_DIGITS: [&[u8]; 6] = [b"%2B", b"%2b", b"%2F", b"%2f", b"%2
 
 /// Returns the length in bytes of the base64 digit at the end of `bytes`, or 0 if there is none.
 pub(crate) fn last_digit_len(bytes: &[u8]) -> usize {
-    let is_percent_encoded = PERCENT_ENCODED_DIGITS
-        .iter()
-        .any(|digit| bytes.ends_with(digit));
-    let digit = bytes.last().copied().is_some_and(is_base64_digit);
-    if is_percent_encoded {
-        3
-    } else {
-        usize::from(digit)
-    }
+    digit_len(bytes.last(), |encoded| bytes.ends_with(encoded))
 }
 
 /// Returns the length in bytes of the base64 digit at the start of `bytes`, or 0 if there is none.
 pub(crate) fn first_digit_len(bytes: &[u8]) -> usize {
-    let is_percent_encoded = PERCENT_ENCODED_DIGITS
-        .iter()
-        .any(|digit| bytes.starts_with(digit));
-    let digit = bytes.first().copied().is_some_and(is_base64_digit);
-    if is_percent_encoded {
+    digit_len(bytes.first(), |encoded| bytes.starts_with(encoded))
+}
+
+fn digit_len(plain: Option<&u8>, is_there: impl Fn(&[u8]) -> bool) -> usize {
+    if PERCENT_ENCODED_DIGITS.iter().any(|digit| is_there(digit)) {
         3
     } else {
-        usize::from(digit)
+        usize::from(plain.copied().is_some_and(is_base64_digit))
     }
 }
 

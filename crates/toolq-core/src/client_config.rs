@@ -124,25 +124,6 @@ impl ClientConfig {
     }
 }
 
-#[cfg(test)]
-impl ConfiguredServer {
-    /// The program of a server that has one.
-    pub(super) fn command(&self) -> &ConfiguredCommand {
-        match self {
-            Self::Program { command } => command,
-            Self::Endpoint(endpoint) => panic!("no program: {endpoint:?}"),
-        }
-    }
-
-    /// The address and the headers of a server that is reached over HTTP.
-    pub(super) fn endpoint(&self) -> &ConfiguredEndpoint {
-        match self {
-            Self::Program { command } => panic!("no address: {command:?}"),
-            Self::Endpoint(endpoint) => endpoint,
-        }
-    }
-}
-
 /// `toolq servers lock` is a command.
 fn free_name(name: &str) -> String {
     match name {
@@ -560,6 +541,24 @@ mod servers_tests {
 
     fn read(text: &str) -> ClientConfig {
         read_client_config(text).unwrap().unwrap()
+    }
+
+    impl ConfiguredServer {
+        /// The program of a server that has one.
+        fn command(&self) -> &ConfiguredCommand {
+            match self {
+                Self::Program { command } => command,
+                Self::Endpoint(endpoint) => panic!("no program: {endpoint:?}"),
+            }
+        }
+
+        /// The address and the headers of a server that is reached over HTTP.
+        fn endpoint(&self) -> &ConfiguredEndpoint {
+            match self {
+                Self::Program { command } => panic!("no address: {command:?}"),
+                Self::Endpoint(endpoint) => endpoint,
+            }
+        }
     }
 
     #[test]

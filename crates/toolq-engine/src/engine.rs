@@ -24,17 +24,6 @@ impl Engine {
         }
     }
 
-    /// Creates an engine whose attempts are run by a test.
-    #[cfg(test)]
-    pub(crate) fn with_runner(
-        settings: EngineSettings,
-        runner: std::sync::Arc<dyn crate::attempt::AttemptRunner>,
-    ) -> Self {
-        let mut engine = Self::new(settings);
-        engine.state.runner = runner;
-        engine
-    }
-
     /// Returns a handle that stops, kills, pauses and resumes what this engine runs.
     pub fn control(&self) -> RunControl {
         self.state.control.clone()

@@ -125,14 +125,6 @@ pub fn type_of_keyword(keyword: &str) -> Option<&'static str> {
         .map(|(name, _)| *name)
 }
 
-/// Returns the keywords of all drafts.
-#[cfg(test)]
-pub(crate) fn all_keywords() -> impl Iterator<Item = &'static str> {
-    let of_types = KEYWORDS_BY_TYPE.iter().flat_map(|(_, keywords)| *keywords);
-    let any = ANY_TYPE_KEYWORDS.iter().chain(&NON_ASSERTION_KEYWORDS);
-    of_types.chain(any).copied()
-}
-
 fn unknown_keywords_at(subschema: &Subschema<'_>) -> Vec<UnknownKeyword> {
     let keys = subschema.schema.keys().filter(|key| !is_keyword(key));
     let to_unknown = |key: &String| UnknownKeyword {
@@ -179,10 +171,17 @@ fn suggest_keyword(key: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Returns the keywords of all drafts.
+    pub(crate) fn all_keywords() -> impl Iterator<Item = &'static str> {
+        let of_types = KEYWORDS_BY_TYPE.iter().flat_map(|(_, keywords)| *keywords);
+        let any = ANY_TYPE_KEYWORDS.iter().chain(&NON_ASSERTION_KEYWORDS);
+        of_types.chain(any).copied()
+    }
 
     fn list_unknown_keywords(schema: &Value) -> Vec<String> {
         let shown = |unknown: UnknownKeyword| {

@@ -289,6 +289,15 @@ pub(crate) fn engine(tools: &[&Tool], jobs: usize) -> (Engine, PendingAttempts) 
     engine_with_budgets(tools, jobs, BudgetLimits::default())
 }
 
+impl Engine {
+    /// Creates an engine whose attempts are run by a test.
+    pub(crate) fn with_runner(settings: EngineSettings, runner: Arc<dyn AttemptRunner>) -> Self {
+        let mut engine = Self::new(settings);
+        engine.state.runner = runner;
+        engine
+    }
+}
+
 pub(crate) fn engine_with_budgets(
     tools: &[&Tool],
     jobs: usize,

@@ -54,11 +54,6 @@ struct OwnCalls {
     agents: HashMap<CallKey, String>,
 }
 
-/// Returns the one name of a directory, however it was written.
-fn canonical(dir: PathBuf) -> PathBuf {
-    dir.canonicalize().unwrap_or(dir)
-}
-
 impl MemoryStore {
     /// The memory of a session, whose log was read up to its beginning.
     pub(crate) fn new(
@@ -71,7 +66,7 @@ impl MemoryStore {
     ) -> Self {
         Self {
             usage,
-            root: canonical(root),
+            root: root.canonicalize().unwrap_or(root),
             mask,
             clock,
             session: Some(session),
@@ -128,7 +123,7 @@ impl MemoryStore {
         }
         let mut store = Self {
             usage,
-            root: canonical(root),
+            root: root.canonicalize().unwrap_or(root),
             mask,
             clock,
             ..Self::for_people(place, log)
@@ -230,10 +225,8 @@ impl MemoryStore {
 
     /// Notes that a call of this session is this one, so that another one that looks the same isn't.
     pub(crate) fn take(&self, key: &MemoryKey, instance: u32, call: CallKey) {
-        self.own_calls
-            .lock()
-            .taken
-            .insert((key.clone(), instance), call);
+        let mut own = self.own_calls.lock();
+        own.taken.insert((key.clone(), instance), call);
     }
 
     /// Notes that a call of this session is this one, or else the next one of which no other is. Two that look the same may ask at once.

@@ -28,7 +28,9 @@ use toolq_core::types::{CommitDone, EmitError};
 /// [`Journal::write`], unless the buffer is full. After an error, the file must not be written again.
 pub(crate) struct Journal {
     shared: Arc<SharedJournal>,
-    ids: IdSource,
+    /// The random part of the next id. It counts from a number of the system, since idempotency keys are derived from the id of a
+    /// session: two sessions must never share one.
+    next_id: AtomicU64,
     keeper: mpsc::Sender<Job>,
     thread: Option<JoinHandle<()>>,
 }
@@ -95,7 +97,7 @@ impl Journal {
             .spawn(move || thread.run())?;
         Ok(Self {
             shared,
-            ids: IdSource::new()?,
+            next_id: AtomicU64::new(getrandom::u64().map_err(io::Error::other)?),
             keeper,
             thread: Some(thread),
         })
@@ -139,7 +141,7 @@ impl Journal {
         detour: bool,
     ) -> io::Result<(Uuid, Place)> {
         let timestamp = self.now_ms();
-        let id = self.ids.next_id(timestamp);
+        let id = self.generate_id(timestamp);
         let mut record = NewRecord {
             seq: 0,
             id,
@@ -154,6 +156,14 @@ impl Journal {
         }
         self.send(Job::Append(Box::new(record.detach()?)));
         Ok((id, Place::WithKeeper(id)))
+    }
+
+    /// Generates a UUID version 7 (RFC 9562, section 6.2, method 2).
+    fn generate_id(&self, timestamp: u64) -> Uuid {
+        let mut random = [0; 10];
+        let count = self.next_id.fetch_add(1, Ordering::Relaxed);
+        random[2..].copy_from_slice(&count.to_be_bytes());
+        Builder::from_unix_timestamp_millis(timestamp, &random).into_uuid()
     }
 
     /// Stores a value that metadata has no room for in a file in the blob directory. The record that refers to it takes a detour,
@@ -295,32 +305,6 @@ impl Lines {
 
 /// How the content of a line begins if it refers to a file. Other content may begin like this, too.
 const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
-
-/// Makes UUIDs version 7 (RFC 9562, section 6.2, method 2). They count from a random number of the system, since idempotency keys
-/// are derived from the id of a session: two sessions must never share one.
-struct IdSource {
-    random: [u8; 2],
-    count: AtomicU64,
-}
-
-impl IdSource {
-    fn new() -> io::Result<Self> {
-        let (mut random, mut count) = ([0; 2], [0; 8]);
-        for part in [&mut random[..], &mut count[..]] {
-            getrandom::fill(part).map_err(io::Error::other)?;
-        }
-        let count = AtomicU64::new(u64::from_be_bytes(count));
-        Ok(Self { random, count })
-    }
-
-    fn next_id(&self, timestamp: u64) -> Uuid {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let mut bytes = [0; 10];
-        bytes[..2].copy_from_slice(&self.random);
-        bytes[2..].copy_from_slice(&count.to_be_bytes());
-        Builder::from_unix_timestamp_millis(timestamp, &bytes).into_uuid()
-    }
-}
 
 // The thread that waits for the disk, so that nothing else has to.
 

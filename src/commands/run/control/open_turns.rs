@@ -239,25 +239,6 @@ impl ApprovalPrompt for OpenTurns {
     }
 }
 
-#[cfg(test)]
-impl OpenTurns {
-    /// Returns a table with one turn in flight. What the engine is asked to do goes to `requests`.
-    pub(super) fn with_turn(
-        number: usize,
-        id: LineId,
-        requests: mpsc::UnboundedSender<TurnRequest>,
-    ) -> Self {
-        let turns = Self::default();
-        let mut table = turns.table.lock();
-        table
-            .turns
-            .insert(number, OpenTurn::new(id, AnswerForm::Blocks, 1));
-        table.requests = Some(requests);
-        drop(table);
-        turns
-    }
-}
-
 // The turns in flight, by their numbers, with the approval question that each may wait for.
 
 #[derive(Default)]
@@ -328,6 +309,29 @@ impl TurnTable {
         if let Some(requests) = &self.requests {
             // The receiver is only gone once the run has ended.
             let _ = requests.send(request);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl OpenTurns {
+        /// Returns a table with one turn in flight. What the engine is asked to do goes to `requests`.
+        pub(in super::super) fn with_turn(
+            number: usize,
+            id: LineId,
+            requests: mpsc::UnboundedSender<TurnRequest>,
+        ) -> Self {
+            let turns = Self::default();
+            let mut table = turns.table.lock();
+            table
+                .turns
+                .insert(number, OpenTurn::new(id, AnswerForm::Blocks, 1));
+            table.requests = Some(requests);
+            drop(table);
+            turns
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-use crate::json_schema::keywords::all_keywords;
+use crate::json_schema::keywords::tests::all_keywords;
 use crate::json_schema::patterns::with_short_patterns;
 use crate::json_schema::schema::CompiledSchema;
 
