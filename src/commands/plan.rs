@@ -311,7 +311,7 @@ impl PlanPrinter<'_> {
             self.writes.recall(memory, &self.tools, &mut calls, &origin);
         }
         for checked in &calls {
-            if let Some(outcome) = &checked.known {
+            if let Some(outcome) = checked.known.as_deref().filter(|known| known.is_in_doubt()) {
                 let call = &checked.call;
                 self.doubts.add((&call.name, &call.id), outcome, None);
             }

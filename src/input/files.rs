@@ -321,5 +321,3 @@ pub fn stream_failure(error: InputError, message_count: usize) -> CommandError {
 fn unreadable_input(name: &str, error: &io::Error) -> CommandError {
     CommandError::unusable_file(format!("{name} can't be read: {error}"), error)
 }
-
-// Temporary files without a name, which are gone when they are closed.

@@ -306,7 +306,7 @@ pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
     })
 }
 
-/// Returns how the person knows who settled a call: ` (asked the bank)`.
+/// Returns how the person who settled a call knows: ` (asked the bank)`.
 pub(crate) fn resolution_note(resolved: &ResolveRecord<'_>) -> String {
     let note = resolved.note.as_deref();
     note.map_or_else(String::new, |note| format!(" ({note})"))

@@ -63,8 +63,11 @@ impl TimelineReader {
         timeline.cost.add_record(record)?;
         // Clocks can go backwards; a picture of that would be no use.
         self.last_ms = self.last_ms.max(record.timestamp);
-        // A person who settles a call may do so long after its run.
-        let is_of_run = !matches!(record.kind, RecordKind::Session | RecordKind::Resolve);
+        // Whoever settles a call or goes on with the log may do so long after its run.
+        let is_of_run = !matches!(
+            record.kind,
+            RecordKind::Session | RecordKind::Resolve | RecordKind::Recovered
+        );
         if let Some(run) = timeline.runs.last_mut().filter(|_| is_of_run) {
             run.last_ms = self.last_ms;
         }

@@ -233,6 +233,3 @@ fn name_call(call: &CallEntry) -> String {
     } = call;
     format!("the call {tool_use_id} of {tool_name}")
 }
-
-// The digests of a plan's calls. They are of texts without secrets: the values of variables are no part of a plan, and a
-// digest would let a reader of the plan find a short secret by trying.

@@ -400,21 +400,18 @@ impl RunSession<'_> {
         };
         let named_log = (!self.has_default_log).then(|| quote_path_for_shell(path));
         let log = named_log.map_or_else(String::new, |log| format!(" --log {log}"));
-        // Calls of other runs may have the ids that a model chose.
+        // Calls of other runs may have the ids that a model chose. An earlier run of this input may have asked.
         let state_dir = toolq_log::state_dir(&self.context.environment).ok();
         let place = RememberedIn::of_log(path, state_dir.as_deref());
         let waiting = waiting_calls(&place, path).unwrap_or_default();
-        let is_named = |call: &&WaitingCall| call.log == path && ids.contains(&call.tool_use_id);
-        let named: Vec<&str> = waiting
-            .iter()
-            .filter(is_named)
-            .map(|call| &*call.id)
-            .collect();
-        let named = if named.len() == ids.len() && named.len() <= MAX_NAMED_CALLS {
-            named.join(" ")
-        } else {
-            "ID…".to_owned()
+        let names_of = |is_own: &dyn Fn(&WaitingCall) -> bool| -> Vec<&str> {
+            let asked = |call: &&WaitingCall| ids.contains(&call.tool_use_id) && is_own(call);
+            waiting.iter().filter(asked).map(|call| &*call.id).collect()
         };
+        let named = [names_of(&|call| call.log == path), names_of(&|_| true)]
+            .into_iter()
+            .find(|named| named.len() == ids.len() && named.len() <= MAX_NAMED_CALLS);
+        let named = named.map_or_else(|| "ID…".to_owned(), |named| named.join(" "));
         Some(format!(
             "{calls} for an approval: see `toolq approvals{log}`, say yes with `toolq approvals approve {named}{log}`, \
              and run the same command again, or add `--approve ID,…` or `--approve ask` to it"

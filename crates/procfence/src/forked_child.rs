@@ -1,5 +1,5 @@
-//! The children of supervisors and reapers: forking, starting a program under limits, and reaping. This relies on the
-//! process having a single thread. This file contains unsafe code.
+//! Forks: children of supervisors and reapers, which have a single thread, and programs of a host whose C library is too old for
+//! `posix_spawn`. This file contains unsafe code.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -68,9 +68,6 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     let pid = check_result(unsafe { libc::fork() })?;
     Ok(Pid::from_raw(pid))
 }
-
-// Starts programs where the C library lacks what `posix_spawn` needs, as in distributions before 2022. A fork copies the
-// host's page tables, which takes longer, but is safe in a process with threads.
 
 /// Starts a program as [`spawn`](crate::spawn::spawn) does, but under its limits and in a sandbox, which it can't lift.
 ///

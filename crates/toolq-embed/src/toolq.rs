@@ -346,5 +346,3 @@ impl PlannedTurn {
         }
     }
 }
-
-// Decodes server-sent events as they are read.

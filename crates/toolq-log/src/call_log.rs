@@ -10,7 +10,7 @@ use crate::error::Corruption;
 use crate::records::{
     ApprovalRecord, CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord,
 };
-use toolq_core::types::OutcomeKind;
+use toolq_core::types::{OutcomeKind, Reach};
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct CallLog {
     state: LoggedCallState,
     attempts: u32,
     is_approved: bool,
+    /// Its result leaves its effect open, so that it is in doubt where its tool runs once for some values.
+    has_open_result: bool,
     /// Stands for the claim of the last start.
     claim: Option<u64>,
 }
@@ -75,7 +77,7 @@ impl CallLog {
             CallEvent::Result(_) | CallEvent::Skipped(_) => self.check_has_no_result(),
             CallEvent::InDoubt(end) => self.check_in_doubt(end),
             CallEvent::Approved(_) | CallEvent::Probed(_) => Ok(()),
-            CallEvent::Resolved(_) if self.is_resolvable() => Ok(()),
+            CallEvent::Resolved(_) if self.is_resolvable() || self.has_open_result => Ok(()),
             // An earlier run has started it, and its probe has found out.
             CallEvent::Resolved(resolve) if self.is_probed(resolve) => Ok(()),
             CallEvent::Resolved(_) => Err("it resolves a call that isn't in doubt"),
@@ -87,6 +89,9 @@ impl CallLog {
     fn advance(&mut self, event: &CallEvent<'_>) {
         if let CallEvent::Approved(approval) = event {
             self.is_approved = approval.is_yes();
+        }
+        if let CallEvent::Result(end) = event {
+            self.has_open_result = end.reach.as_deref().map(Reach::from_name) == Some(Reach::Open);
         }
         self.state = match event {
             CallEvent::Started(start) => {

@@ -111,7 +111,8 @@ impl PruneOptions {
             .rewrite(file.try_clone().map_err(io("read"))?)
             .map_err(io("read"))?;
         let bytes = files.bytes().saturating_sub(kept.len() as u64);
-        if !kept.is_empty() && bytes == 0 {
+        let is_as_long = files.bytes() == kept.len() as u64;
+        if !kept.is_empty() && is_as_long && fs::read(log).map_err(io("read"))? == kept {
             return Ok(PruneResult::AlreadyPruned);
         }
         if !self.dry_run {

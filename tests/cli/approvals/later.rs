@@ -64,6 +64,19 @@ fn a_decision_is_about_the_tool_that_was_shown() {
     assert!(sandbox.effects().is_empty());
 }
 
+/// An earlier run of the same input has asked.
+#[test]
+fn what_a_later_run_suggests_can_be_run() {
+    let sandbox = sandbox();
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    let run = sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    let (_, command) = run.stderr.split_once("say yes with `toolq ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    sandbox.run_toolq(&words).assert_exit(0);
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(0);
+}
+
 /// The command that a run suggests names its own calls, whatever other runs wait for, and the list says where those are.
 #[test]
 fn what_a_run_suggests_can_be_run() {

@@ -108,6 +108,36 @@ fn a_call_that_may_have_worked_is_settled_and_not_repeated() {
     assert!(failed.contains(again), "{failed}");
 }
 
+/// A plan that answers from memory speaks of no doubt.
+#[test]
+fn a_plan_says_what_is_known() {
+    let sandbox = sandbox("[order]");
+    refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    let plan = sandbox.run_toolq(&["plan", "input.json"]).assert_exit(0);
+    assert!(plan.stdout.contains("from memory"), "{}", plan.stdout);
+    assert!(!plan.stderr.contains("doubt"), "{}", plan.stderr);
+}
+
+/// A person may say what became of a call whose result leaves that open.
+#[test]
+fn an_open_result_can_be_settled() {
+    let sandbox = sandbox("[order]");
+    sandbox.write_file("killed", "");
+    let log = ["--log", "p.jsonl"];
+    refund(&sandbox, "a", r#"{"order":1}"#);
+    let run = |extra: &[&str]| sandbox.run_toolq(&[&["run", "input.json"], extra].concat());
+    run(&log);
+    let settle = [
+        "log", "resolve", "a", "p.jsonl", "--done", "--result", "paid",
+    ];
+    sandbox.run_toolq(&settle).assert_exit(0);
+    sandbox
+        .run_toolq(&["log", "verify", "p.jsonl"])
+        .assert_exit(0);
+    let again = run(&log).assert_exit(0);
+    assert!(again.stdout.contains("paid"), "{}", again.stdout);
+}
+
 /// `toolq call` has no ids.
 #[test]
 fn a_call_from_the_command_line_is_the_same_one() {
@@ -187,6 +217,35 @@ fn a_result_stops_counting() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     assert_eq!(sandbox.effects(), ["refund 1", "refund 1"]);
+}
+
+/// However often it is asked for, it is one call, and one person says yes once.
+#[test]
+fn equal_calls_wait_for_one_approval() {
+    let sandbox = sandbox("[order]\n    approve: true");
+    let call = |id: &str| {
+        format!(r#"{{"type":"tool_use","id":"{id}","name":"refund","input":{{"order":1}}}}"#)
+    };
+    let message = format!(
+        r#"{{"role":"assistant","content":[{},{}]}}"#,
+        call("a"),
+        call("b")
+    );
+    sandbox.write_file("input.json", &message);
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    let listed = sandbox.run_toolq(&["approvals", "--format", "json"]);
+    let waiting: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let [waiting] = waiting.as_array().unwrap().as_slice() else {
+        panic!("{waiting}");
+    };
+    let id = waiting["id"].as_str().unwrap();
+    sandbox
+        .run_toolq(&["approvals", "approve", id])
+        .assert_exit(0);
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(0);
+    assert_eq!(sandbox.effects(), ["refund 1"]);
+    let listed = sandbox.run_toolq(&["approvals", "--format", "json"]);
+    assert_eq!(listed.stdout.trim(), "[]");
 }
 
 /// Such a call waits for an approval of its own, which somebody can find.

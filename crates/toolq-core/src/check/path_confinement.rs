@@ -35,7 +35,7 @@ const REFUSAL: &str = "Path must be within working directory";
 pub struct PathLimits<'a> {
     /// The directory that they must stay inside.
     pub root: &'a Path,
-    /// Files and directories in it that only calls of `read` tools may be given.
+    /// Files and directories that only calls of `read` tools may be given.
     pub own_files: &'a [PathBuf],
 }
 
@@ -168,8 +168,8 @@ impl PathBounds<'_> {
     fn find_protection(&self, path: &str, own_files: &[PathBuf]) -> Option<String> {
         let protected = match find_own_file(path, self.base, own_files) {
             Some(file) => {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                format!("to {name}, which belongs to toolq")
+                let shown = file.strip_prefix(self.root).unwrap_or(file);
+                format!("to {}, which belongs to toolq", shown.display())
             }
             None if self.leads_into_git(path) => "into .git, which says what git runs".to_owned(),
             None => return None,

@@ -310,7 +310,8 @@ impl Outcome {
                 CallEnding::ExitCode(_) | CallEnding::ServerError | CallEnding::Answered => {
                     Reach::Refused
                 }
-                CallEnding::HttpStatus(400..500) => Reach::Refused,
+                // A server that timed out (408) may have begun.
+                CallEnding::HttpStatus(400..=407 | 409..500) => Reach::Refused,
                 CallEnding::HttpStatus(_)
                 | CallEnding::RedirectedStatus(_)
                 | CallEnding::Signal(_)

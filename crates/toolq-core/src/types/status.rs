@@ -228,7 +228,7 @@ impl OutcomeKind {
 pub enum Reach {
     /// Nothing happened: it wasn't started or sent, or was turned away unseen.
     Nothing,
-    /// What was called says that it failed: by its exit code, or a status of 4xx.
+    /// What was called says that it failed: by its exit code, or a status of 4xx but 408.
     Refused,
     /// It failed in a way that leaves its effect open: a timeout, a signal, another status.
     Open,

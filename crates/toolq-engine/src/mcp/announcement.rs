@@ -92,5 +92,3 @@ fn define_tool(tool: &Tool, mask: &Mask) -> Result<ToolDefinition, String> {
         None => serde_json::from_str(&text).map_err(|error| error.to_string()),
     }
 }
-
-// Asks servers what tools they have, without calling any.

@@ -75,21 +75,16 @@ impl RunningTurn<'_> {
         Continue(())
     }
 
-    /// Breaks while a call that isn't approved has to wait, unless it was denied or has no approver. To find out what an earlier
-    /// start of it did takes no approval.
+    /// Breaks while a call that isn't approved has to wait, unless it was denied or has no approver.
     fn hold_for_approval(&mut self, number: usize) -> ControlFlow<()> {
         // If it no longer waits, it was denied.
-        let Some(job) = self.queue.waiting_job(number) else {
+        if self.queue.waiting_job(number).is_none() {
             return Continue(());
-        };
+        }
         if self.request_approval() != Some(number) {
             return Break(());
         }
-        if job.unsettled.is_some() {
-            self.approvals.unapproved.remove(&number);
-        } else {
-            self.finish_unapproved(number);
-        }
+        self.go_on_unapproved(number);
         Continue(())
     }
 

@@ -123,18 +123,18 @@ impl RunningTurn<'_> {
         approver: Option<&Approver>,
     ) -> Option<Approval> {
         match approver {
-            // Who decides now may have another opinion than who has said no before.
-            _ if let Some(approval) = &job.approval
-                && (approver.is_none() || approval.decision == ApprovalDecision::Yes) =>
-            {
-                Some(Approval::clone(approval))
-            }
             Some(Approver::All { user }) => Some(Approval {
                 decision: ApprovalDecision::Yes,
                 means: ApprovalMeans::All,
                 reason: None,
                 user: user.clone(),
             }),
+            // Who decides now may have another opinion than who has said no before.
+            _ if let Some(approval) = &job.approval
+                && (approver.is_none() || approval.decision == ApprovalDecision::Yes) =>
+            {
+                Some(Approval::clone(approval))
+            }
             Some(Approver::Planned {
                 approvals,
                 otherwise,
@@ -298,10 +298,20 @@ impl RunningTurn<'_> {
                 let job = self.queue.waiting_job(number);
                 match job.and_then(|job| job.approval.clone()) {
                     Some(denied) => self.apply_approval(number, &denied),
-                    None => self.finish_unapproved(number),
+                    None => self.go_on_unapproved(number),
                 }
             }
             ApprovalReply::Stopped(why) => self.stop_for_approver(number, &why),
+        }
+    }
+
+    /// Ends a call that nobody decides about. To find out what an earlier start of it did takes no approval.
+    pub(super) fn go_on_unapproved(&mut self, number: usize) {
+        let job = self.queue.waiting_job(number);
+        if job.is_some_and(|job| job.unsettled.is_some()) {
+            self.approvals.unapproved.remove(&number);
+        } else {
+            self.finish_unapproved(number);
         }
     }
 

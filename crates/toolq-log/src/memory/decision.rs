@@ -98,9 +98,9 @@ pub enum Decision {
     InDoubt,
     /// As [`Self::InDoubt`], but its probe can find out.
     Probe,
-    /// Another run is at it: its result is awaited.
+    /// A run is at it: its result is awaited.
     Wait,
-    /// This run is at it.
+    /// The agent that makes this call is at it.
     IsRunning,
     /// Its id, or its values, belong to a call with another tool or input, which isn't in doubt.
     Conflict,

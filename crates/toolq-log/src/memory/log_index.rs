@@ -253,12 +253,12 @@ impl CallFacts {
 
     /// Returns the keys of the calls that were started under an id which `is_asked`.
     pub(crate) fn keys_of(&self, is_asked: &dyn Fn(&str) -> bool) -> Vec<MemoryKey> {
-        let asked = self.attempts.iter().filter(|(_, attempts)| {
-            attempts
-                .iter()
-                .any(|attempt| is_asked(&attempt.tool_use_id))
-        });
-        asked.map(|(key, _)| key.clone()).collect()
+        let is_asked = |attempt: &AttemptFacts| is_asked(&attempt.tool_use_id);
+        self.attempts
+            .iter()
+            .filter(|(_, attempts)| attempts.iter().any(is_asked))
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
     /// Returns the calls that this log calls in doubt, or has no end of, with their keys.
@@ -345,7 +345,9 @@ impl CallFacts {
         for attempt in attempts {
             if (attempt.instance, attempt.number) == (name.instance, name.attempt) {
                 let result = match record.content.load(log) {
-                    Ok(json) => serde_json::from_str(json.get()).ok(),
+                    Ok(json) => serde_json::from_str::<Option<serde_json::Value>>(json.get())
+                        .ok()
+                        .flatten(),
                     Err(_) => Some(PRUNED_RESULT.into()),
                 };
                 attempt.settlement.get_or_insert(Settlement {

@@ -64,7 +64,9 @@ impl MemoryStore {
             return Ok(Recollection::FORGETTABLE);
         };
         let verdict = lookup.verdict()?;
-        if matches!(verdict, MemoryVerdict::Known(_)) {
+        // What a call would wait for stays the agent that makes it.
+        if matches!(&verdict, MemoryVerdict::Known(outcome) if !matches!(**outcome, Outcome::IsRunning))
+        {
             let call = CallRef::new(request.call, None).key();
             self.take(&lookup.recalled.key, lookup.recalled.instance, call);
         }

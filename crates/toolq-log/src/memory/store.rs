@@ -230,9 +230,8 @@ impl MemoryStore {
     }
 
     /// Notes that a call of this session is this one, or else the next one of which no other is. Two that look the same may ask at once.
-    pub(crate) fn take_free(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> u32 {
+    pub(crate) fn take_free(&self, key: &MemoryKey, mut instance: u32, call: &CallKey) -> u32 {
         let mut own = self.own_calls.lock();
-        let mut instance = instance;
         while let Some(taker) = own.taken.get(&(key.clone(), instance))
             && taker != call
         {

@@ -19,10 +19,10 @@ impl CallMemory for SessionLog {
         let recorder = self.recorder();
         let RememberedIn::State { claims: dir, .. } = &self.memory().place else {
             // The lock of the log and its starts are the claims.
-            let claimed = claims
+            let are_ours: Vec<bool> = claims
                 .iter()
-                .map(|(_, claim)| self.memory().claim_in_own_log(&claim.name));
-            let are_ours: Vec<bool> = claimed.collect();
+                .map(|(_, claim)| self.memory().claim_in_own_log(&claim.name))
+                .collect();
             return recorder.sync_then(move |synced| done(synced.map(|()| are_ours)));
         };
         if claims.is_empty() {
@@ -95,11 +95,10 @@ impl SessionLog {
             return done;
         }
         let log = self.clone();
-        let claims = claims.iter().map(|(call, claim)| {
-            let (name, _) = EntryName::parse(&claim.name)?;
-            Some((name, call.clone()))
-        });
-        let claims: Vec<Option<(EntryName, CallKey)>> = claims.collect();
+        let claims: Vec<Option<(EntryName, CallKey)>> = claims
+            .iter()
+            .map(|(call, claim)| Some((EntryName::parse(&claim.name)?.0, call.clone())))
+            .collect();
         Box::new(move |claimed| {
             for (claim, is_ours) in claims.into_iter().zip(claimed.iter().flatten()) {
                 if let Some((name, call)) = claim.filter(|_| *is_ours) {

@@ -308,7 +308,7 @@ const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
 
 // The thread that waits for the disk, so that nothing else has to.
 
-/// How many offsets of records are kept. One that is lost only makes a log be read from its beginning.
+/// How many offsets of records are kept. A question about a call whose offset is lost is shown without its input.
 const MAX_OFFSETS: usize = 4096;
 
 /// A claim to be made, and where the record of the start is.

@@ -1,4 +1,4 @@
-//! Renders outcomes as the text that a model reads. Each kind of cause has its own file.
+//! Renders outcomes as the text that a model reads: what the texts are made of, and below, the causes by kind.
 
 mod agent;
 mod command;
