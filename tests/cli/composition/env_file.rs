@@ -77,5 +77,5 @@ fn a_file_that_cannot_be_used_is_an_error_without_its_values() {
 #[test]
 fn a_call_that_writes_is_refused_its_path() {
     let output = sandbox(VALUES).run(&["call", "write", r#"{"path": "conf/.env"}"#]);
-    assert_says(&output, 2, &["must not lead to .env"]);
+    assert_says(&output, 2, &["must not lead to conf/.env"]);
 }
