@@ -64,7 +64,7 @@ pub(crate) fn doubt_notices(
             call.input.as_deref().unwrap_or_default(),
         ];
         let settled_by = (&*call.settle_id, named_log(path, &place));
-        DoubtNotice::new(words, call.started_ms, Some(settled_by))
+        DoubtNotice::new(IN_DOUBT, words, call.started_ms, Some(settled_by))
     });
     let mut notices: Vec<DoubtNotice> = shown.collect();
     let more = calls.len().saturating_sub(MAX_LISTED_CALLS);
@@ -98,12 +98,19 @@ fn named_log<'p>(path: &'p Path, place: &RememberedIn) -> Option<&'p Path> {
     matches!(place, RememberedIn::Log { .. }).then_some(path)
 }
 
+const IN_DOUBT: &str = "in doubt";
+
 /// What settles a call, with the log that commands have to name.
 type SettledBy<'a> = (&'a str, Option<&'a Path>);
 
 impl DoubtNotice {
     /// `words` name the call, which nothing settles if nothing remembers it.
-    fn new(words: [&str; 3], started_ms: Option<u64>, settled_by: Option<SettledBy<'_>>) -> Self {
+    fn new(
+        state: &str,
+        words: [&str; 3],
+        started_ms: Option<u64>,
+        settled_by: Option<SettledBy<'_>>,
+    ) -> Self {
         let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
         let words = words.into_iter().filter(|word| !word.is_empty());
         let words: Vec<String> = words.map(shorten).collect();
@@ -119,7 +126,7 @@ impl DoubtNotice {
             None => "Check whether it happened",
         };
         Self {
-            text: format!("in doubt: {}{started}. {then}", words.join(" ")),
+            text: format!("{state}: {}{started}. {then}", words.join(" ")),
             command,
         }
     }
@@ -169,7 +176,14 @@ impl DoubtCollector {
             _ => None,
         };
         let settle_id = earlier.map(|start| &*start.settle_id).or(settle_id);
+        // Asked for again, it would be in doubt. Now it has failed, and the run hasn't.
+        let state = if outcome.is_in_doubt() {
+            IN_DOUBT
+        } else {
+            "may have worked"
+        };
         self.notices.push(DoubtNotice::new(
+            state,
             [tool, tool_use_id, ""],
             earlier.and_then(|start| start.started_ms),
             settle_id.map(|id| (id, self.named_log.as_deref())),

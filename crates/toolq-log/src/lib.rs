@@ -18,10 +18,10 @@ pub mod memory;
 mod prune;
 mod reader;
 pub mod records;
-mod sequence;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod write;
 
 pub use call_log::{CallEvent, CallLog};
@@ -33,11 +33,11 @@ pub use records::{
     FormatVersion, Record, RecordContent, RecordKind, SessionRecord, StoredBlob, blob_dir_for,
     log_schema,
 };
-pub use sequence::{SequenceChecker, verify_log};
 pub use sessions::{
     default_log_path, exceeds_size, find_latest_session, list_sessions, list_torn_copies,
     session_bytes, sessions_dir, state_dir,
 };
+pub use verify::{SequenceChecker, verify_log};
 pub use write::{LogReplica, SessionLog};
 
 /// Major and minor version. A log of another major version can't be read; one of a newer minor version can be read, but

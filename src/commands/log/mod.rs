@@ -1,4 +1,4 @@
-//! `toolq log`, one module per verb. `log_files` finds and opens the files; `log_view` renders their records.
+//! `toolq log`, one module per verb; `cost` is in that of `stats`. `log_files` finds and opens the files; `log_view` renders their records.
 
 mod export;
 mod list;

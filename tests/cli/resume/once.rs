@@ -92,7 +92,7 @@ fn a_call_that_may_have_worked_is_settled_and_not_repeated() {
     let call = ["call", "--log", "my log", "refund", r#"{"order":1}"#];
     let failed = sandbox.run_toolq(&call).assert_exit(1).stderr;
     assert!(!failed.contains("toolq call"), "{failed}");
-    let (_, line) = failed.split_once("in doubt: refund").unwrap();
+    let (_, line) = failed.split_once("may have worked: refund").unwrap();
     let (_, command) = line.split_once("`toolq log resolve ").unwrap();
     let (id, named) = command.split_once(' ').unwrap();
     assert!(named.starts_with("'my log'`, adding `--done"), "{failed}");
@@ -136,6 +136,15 @@ fn an_open_result_can_be_settled() {
         .assert_exit(0);
     let again = run(&log).assert_exit(0);
     assert!(again.stdout.contains("paid"), "{}", again.stdout);
+    let input = sandbox.read_file("input.json");
+    let noted = input.replace(r#""order":1"#, r#""order":1,"note":"late""#);
+    sandbox.write_file("input.json", &noted.replace(r#""id":"a""#, r#""id":"b""#));
+    let other = run(&log);
+    assert!(
+        other.stdout.contains("Its result: paid"),
+        "{}",
+        other.stdout
+    );
 }
 
 /// `toolq call` has no ids.

@@ -420,6 +420,12 @@ impl Lookup<'_> {
             })
         });
         let (input, result) = read.transpose()?.flatten().unwrap_or_default();
+        let is_settled = known.is_some_and(|known| known.settlement.is_some());
+        let result = if is_settled {
+            Some(self.settled(known))
+        } else {
+            result
+        };
         Ok(CallConflict {
             tool: facts.map(|facts| facts.tool.clone()).unwrap_or_default(),
             input: input.unwrap_or_else(|| Input::empty().text().to_owned()),
