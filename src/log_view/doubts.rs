@@ -64,7 +64,7 @@ pub(crate) fn doubt_notices(
             call.input.as_deref().unwrap_or_default(),
         ];
         let settled_by = (&*call.settle_id, named_log(path, &place));
-        DoubtNotice::new(IN_DOUBT, words, call.started_ms, Some(settled_by))
+        DoubtNotice::new((IN_DOUBT, words), call.started_ms, Some(settled_by))
     });
     let mut notices: Vec<DoubtNotice> = shown.collect();
     let more = calls.len().saturating_sub(MAX_LISTED_CALLS);
@@ -104,10 +104,9 @@ const IN_DOUBT: &str = "in doubt";
 type SettledBy<'a> = (&'a str, Option<&'a Path>);
 
 impl DoubtNotice {
-    /// `words` name the call, which nothing settles if nothing remembers it.
+    /// What it says begins with a state and the words that name the call, which nothing settles if nothing remembers it.
     fn new(
-        state: &str,
-        words: [&str; 3],
+        (state, words): (&str, [&str; 3]),
         started_ms: Option<u64>,
         settled_by: Option<SettledBy<'_>>,
     ) -> Self {
@@ -168,23 +167,18 @@ impl DoubtCollector {
             self.more += 1;
             return;
         }
-        let earlier = match outcome {
+        let (state, earlier) = match outcome {
             Outcome::InDoubt {
                 cause: DoubtCause::EndNotLogged(start),
                 ..
-            } => start.as_deref(),
-            _ => None,
+            } => (IN_DOUBT, start.as_deref()),
+            Outcome::InDoubt { .. } => (IN_DOUBT, None),
+            // Asked for again, it would be in doubt. Now it has failed, and the run hasn't.
+            _ => ("may have worked", None),
         };
         let settle_id = earlier.map(|start| &*start.settle_id).or(settle_id);
-        // Asked for again, it would be in doubt. Now it has failed, and the run hasn't.
-        let state = if outcome.is_in_doubt() {
-            IN_DOUBT
-        } else {
-            "may have worked"
-        };
         self.notices.push(DoubtNotice::new(
-            state,
-            [tool, tool_use_id, ""],
+            (state, [tool, tool_use_id, ""]),
             earlier.and_then(|start| start.started_ms),
             settle_id.map(|id| (id, self.named_log.as_deref())),
         ));

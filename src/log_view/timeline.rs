@@ -208,13 +208,11 @@ impl LogTimeline {
         let ms = self.duration_of(call)?;
         let recorded = call.end.as_ref().map(|end| end.duration_ms.is_some());
         let is_running = || self.runs.get(call.run).is_some_and(|run| run.is_running);
-        let sign = if recorded.unwrap_or_else(is_running) {
-            ""
-        } else {
-            "≥ "
-        };
         let took = format_duration(Duration::from_millis(ms));
-        (sign.is_empty() || ms > 0).then(|| format!("{sign}{took}"))
+        if recorded.unwrap_or_else(is_running) {
+            return Some(took);
+        }
+        (ms > 0).then(|| format!("≥ {took}"))
     }
 }
 

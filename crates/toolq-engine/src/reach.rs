@@ -39,6 +39,16 @@ impl Reach {
         Self::of_request(effect, !did_nothing)
     }
 
+    /// Returns how far a call has come whose attempt was stopped when it had come this far. One that writes may have done its work
+    /// before. An agent that ran out of time has its answer, and what it had started is a part of that.
+    pub(crate) fn of_stopped_call(self, writes: bool, cause: &StopCause) -> Self {
+        let is_by_agent = matches!(cause, StopCause::Halted(HaltCause::AgentStopped));
+        match self {
+            Self::Harmless if writes && !is_by_agent => Self::MaybeDone,
+            reach => reach,
+        }
+    }
+
     /// Returns the outcome of a request whose connection broke.
     pub(crate) fn outcome_of_loss(
         effect: Effect,

@@ -19,7 +19,7 @@ use crate::turn::lines::RetryInLine;
 use crate::turn::starts::{CallMessage, StartRequest, TurnLink};
 use toolq_core::types::{
     AgentUsage, CallClaim, CallEnding, CallOutput, CallRef, CallTimeouts, Effect, EmitError, Event,
-    HaltCause, Outcome,
+    Outcome,
 };
 
 /// A call that has its place in the order and its permit.
@@ -257,14 +257,9 @@ impl RunningCall {
         stop: &mut StopSignal,
     ) -> Outcome {
         let cause = stop.cause(turn);
-        // An agent that times out has its answer, and what it had started is part of that.
-        let is_by_agent = matches!(cause, StopCause::Halted(HaltCause::AgentStopped));
-        let reach = match reach {
-            // It was stopped here, but may have done its work before, and running it again could do it twice.
-            Reach::Harmless if self.writes() && !is_by_agent => Reach::MaybeDone,
-            reach => reach,
-        };
-        reach.outcome_of_stop(cause, output)
+        reach
+            .of_stopped_call(self.writes(), &cause)
+            .outcome_of_stop(cause, output)
     }
 
     /// Returns the outcome as the turn sees it, with what there is to say about the call.

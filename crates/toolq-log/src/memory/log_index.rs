@@ -374,29 +374,21 @@ impl CallFacts {
             // It is tried again, under the same claim.
             return;
         }
-        let Some((
-            EntryName {
-                key,
-                instance,
-                attempt,
-            },
-            _,
-        )) = start.key.as_deref().and_then(EntryName::parse)
-        else {
+        let Some((name, _)) = start.key.as_deref().and_then(EntryName::parse) else {
             open.is_reading = start.effect == Effect::Read;
             return;
         };
         let facts = AttemptFacts {
-            instance,
-            number: attempt,
+            instance: name.instance,
+            number: name.attempt,
             generation: start.generation.unwrap_or(1),
             session,
             started_ms,
             is_agent: start.agent.is_some(),
             ..open.facts.clone()
         };
-        let attempts = self.attempts.entry(key.clone()).or_default();
-        open.attempt = Some((key, attempts.len()));
+        let attempts = self.attempts.entry(name.key.clone()).or_default();
+        open.attempt = Some((name.key, attempts.len()));
         attempts.push(facts);
     }
 

@@ -318,11 +318,7 @@ impl Lookup<'_> {
         let start = |known: &KnownCall| {
             let facts = known.facts.as_ref();
             let is_same = facts.is_none_or(|facts| self.is_same_as(facts));
-            let answer = if is_same {
-                self.recorded_doubt(known)
-            } else {
-                None
-            };
+            let answer = is_same.then(|| self.recorded_doubt(known)).flatten();
             let is_ended = facts.is_some_and(|facts| facts.result.is_some());
             let is_told = answer.is_none() && (is_ended || !is_same);
             Ok(Box::new(UnsettledStart {

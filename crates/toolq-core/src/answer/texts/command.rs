@@ -298,11 +298,12 @@ fn find_cause_hint(tool: Option<&Tool>, output: &str, stderr: &str) -> Option<&'
     let hints: Vec<_> = CAUSE_HINTS.iter().chain(sandbox_hints).collect();
     [stderr, output].into_iter().find_map(|text| {
         let end = searched_tail(text).to_lowercase();
-        let places = hints
+        // Of two hints for the same place, the last one counts: that of the sandbox.
+        hints
             .iter()
-            .filter_map(|(cause, hint)| Some((end.rfind(cause)?, *hint)));
-        let (_, hint) = places.max_by_key(|(place, _)| *place)?;
-        Some(hint)
+            .filter_map(|(cause, hint)| Some((end.rfind(cause)?, *hint)))
+            .max_by_key(|(place, _)| *place)
+            .map(|(_, hint)| hint)
     })
 }
 

@@ -8,7 +8,7 @@ use super::*;
 
 use crate::scheduler::ConcurrencyLimit;
 use crate::turn::queue::CallStop;
-use toolq_core::types::{AgentInvocation, Invocation, Tool, Verdict};
+use toolq_core::types::{AgentInvocation, HaltCause, Invocation, Tool, Verdict};
 use toolq_testing::{accepted_call, sample_tool};
 
 pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
