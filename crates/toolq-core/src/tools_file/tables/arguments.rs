@@ -197,7 +197,7 @@ fn chooses_option(template: &Template, context: &ToolContext<'_>) -> bool {
 /// Reports an argument for which [`chooses_option`] holds.
 fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_>) {
     context.diagnostics.error(
-        (element.span, "any text may stand behind this `-`"),
+        (element.span, "any text may follow this `-`"),
         "an input value can't choose an option",
         "write the option out here: `--name={x}`; or restrict the value with an `enum`, `type: integer`, or a `pattern` such as `^[a-z]$`",
     );
@@ -280,7 +280,7 @@ pub(crate) fn warn_about_unused_dashes(
         } else {
             (
                 format!("no argument begins with `{}`", name.value),
-                "remove it: values in stdin, variables and behind other text may begin with `-` anyway",
+                "remove it: values in stdin, variables and after other text may begin with `-` anyway",
             )
         };
         context
