@@ -34,6 +34,9 @@ use crate::context::{CommandContext, read_environment};
 use crate::output::{CommandError, Exit, StderrWriter, stdout};
 use toolq_core::os::arm_failpoints;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Parses arguments and runs a command; errors become a message and an exit code.
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
