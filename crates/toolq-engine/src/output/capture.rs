@@ -191,10 +191,18 @@ impl DocumentCapture {
     /// Larger documents aren't parsed: they would have to be kept in memory.
     pub(crate) const MAX_BYTES: usize = 16 << 20;
 
+    /// What is longer gets all of its room at once, of which it uses what it needs: each step from one buffer to the next, larger
+    /// one would hold both.
+    const MAX_GROWN_BYTES: usize = 1 << 20;
+
     /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
-        let room = (Self::MAX_BYTES - self.bytes.len()).min(bytes.len());
+        let left = Self::MAX_BYTES - self.bytes.len();
+        let room = left.min(bytes.len());
+        if self.bytes.len() + room > Self::MAX_GROWN_BYTES {
+            self.bytes.reserve_exact(left);
+        }
         self.bytes.extend_from_slice(&bytes[..room]);
     }
 
