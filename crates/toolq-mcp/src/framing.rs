@@ -10,7 +10,6 @@ use std::mem;
 
 use memchr::memchr;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::message::{KEPT_BYTES, RequestId, RpcError};
 
@@ -129,40 +128,25 @@ pub(crate) struct Outbox {
     bytes: Vec<u8>,
 }
 
+/// A message.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
-struct OutgoingRequest<'a, P> {
+struct Outgoing<'a, I, B> {
     jsonrpc: &'static str,
-    id: u64,
-    method: &'a str,
-    params: P,
+    id: Option<I>,
+    method: Option<&'a str>,
+    #[serde(flatten)]
+    body: Option<Body<B>>,
 }
 
+/// What a message has to say.
 #[derive(Serialize)]
-struct OutgoingNotification<P> {
-    jsonrpc: &'static str,
-    method: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<P>,
+#[serde(rename_all = "lowercase")]
+enum Body<B> {
+    Params(B),
+    Result(B),
+    Error(RpcError),
 }
-
-#[derive(Serialize)]
-struct OutgoingResult<'a, R> {
-    jsonrpc: &'static str,
-    id: &'a RawValue,
-    result: R,
-}
-
-#[derive(Serialize)]
-struct OutgoingError<'a> {
-    jsonrpc: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RawValue>,
-    error: RpcError,
-}
-
-/// `{}`.
-#[derive(Debug, Serialize)]
-pub(crate) struct EmptyObject {}
 
 impl Outbox {
     /// Takes what is to be sent.
@@ -179,46 +163,41 @@ impl Outbox {
 
     /// Sends a request.
     pub(crate) fn request(&mut self, id: u64, method: &str, params: impl Serialize) {
-        self.push(&OutgoingRequest {
-            jsonrpc: "2.0",
-            id,
-            method,
-            params,
-        });
+        self.push(Some(id), Some(method), Some(Body::Params(params)));
     }
 
     /// Sends a notification.
-    pub(crate) fn notification(&mut self, method: &'static str, params: Option<impl Serialize>) {
-        self.push(&OutgoingNotification {
-            jsonrpc: "2.0",
-            method,
-            params,
-        });
+    pub(crate) fn notification(&mut self, method: &str, params: Option<impl Serialize>) {
+        self.push(None::<u64>, Some(method), params.map(Body::Params));
     }
 
     /// Answers the request `id` with a result.
     pub(crate) fn result(&mut self, id: &RequestId, result: impl Serialize) {
-        self.push(&OutgoingResult {
-            jsonrpc: "2.0",
-            id: id.as_raw(),
-            result,
-        });
+        self.push(Some(id.as_raw()), None, Some(Body::Result(result)));
     }
 
     /// Answers the request `id` with an error. A message whose id can't be read gets an error without one.
     pub(crate) fn error(&mut self, id: Option<&RequestId>, error: RpcError) {
-        self.push(&OutgoingError {
-            jsonrpc: "2.0",
-            id: id.map(RequestId::as_raw),
-            error,
-        });
+        let body = Body::<()>::Error(error);
+        self.push(id.map(RequestId::as_raw), None, Some(body));
     }
 
-    fn push(&mut self, message: &impl Serialize) {
+    fn push<I: Serialize, B: Serialize>(
+        &mut self,
+        id: Option<I>,
+        method: Option<&str>,
+        body: Option<Body<B>>,
+    ) {
+        let message = Outgoing {
+            jsonrpc: "2.0",
+            id,
+            method,
+            body,
+        };
         let start = self.bytes.len();
         self.bytes.reserve(MESSAGE_CAPACITY);
         // Nothing that is sent can fail to serialize: all keys are text.
-        if serde_json::to_writer(&mut self.bytes, message).is_err() {
+        if serde_json::to_writer(&mut self.bytes, &message).is_err() {
             self.bytes.truncate(start);
             return;
         }

@@ -7,9 +7,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::protocol::ProtocolVersion;
+use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
 use redact::Mask;
 
 /// The id of a request: a string or an integer, kept as JSON so that it's echoed as it came.
@@ -241,6 +242,86 @@ fn read_id(json: &[u8]) -> Option<RequestId> {
     };
     let id = str::from_utf8(&json[..end]).ok()?;
     RequestId::from_raw(&RawValue::from_string(id.to_owned()).ok()?)
+}
+
+// The parameters that all requests of MCP may have.
+
+/// The requests of the modern era that a server serves.
+pub(crate) const MODERN_METHODS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
+
+/// What all requests may have.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct CommonParams<'t> {
+    #[serde(rename = "_meta", borrow)]
+    pub(crate) meta: Option<RequestMeta<'t>>,
+    /// Where a list goes on.
+    #[serde(borrow)]
+    pub(crate) cursor: Option<&'t RawValue>,
+}
+
+/// `_meta` of a request.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct RequestMeta<'t> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    pub(crate) protocol_version: Option<String>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
+    client_capabilities: Option<&'t RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow)]
+    client_info: Option<&'t RawValue>,
+    #[serde(rename = "progressToken", borrow)]
+    pub(crate) progress_token: Option<&'t RawValue>,
+}
+
+impl RequestMeta<'_> {
+    /// Returns the version of a modern request; `None` for a legacy one.
+    ///
+    /// # Errors
+    /// What the request lacks, or a version that isn't supported.
+    pub(crate) fn version(&self) -> Result<Option<ProtocolVersion>, RpcError> {
+        let Some(date) = &self.protocol_version else {
+            return Ok(None);
+        };
+        let version = ProtocolVersion::from_date(date)
+            .filter(|version| version.era() == ProtocolEra::Modern)
+            .ok_or_else(|| RpcError::unsupported_version(date))?;
+        if self.client_capabilities.is_none() {
+            let message = "_meta has no io.modelcontextprotocol/clientCapabilities";
+            return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+        }
+        Ok(Some(version))
+    }
+
+    /// Returns what the client says that it can do.
+    pub(crate) fn client_capabilities(&self) -> Option<Value> {
+        serde_json::from_str(self.client_capabilities?.get()).ok()
+    }
+
+    /// Returns the name of the client, if it has one.
+    pub(crate) fn client_name(&self) -> Option<String> {
+        let info = serde_json::from_str(self.client_info?.get());
+        info.ok().map(|client: Implementation| client.name)
+    }
+}
+
+/// Reads parameters that must be there.
+pub(crate) fn read_params<'t, P: Deserialize<'t>>(
+    params: Option<&'t RawValue>,
+) -> Result<P, RpcError> {
+    let json = params.map_or("{}", RawValue::get);
+    serde_json::from_str(json).map_err(|error| {
+        let message = format!("the parameters can't be read: {error}");
+        RpcError::new(RpcError::INVALID_PARAMS, message)
+    })
+}
+
+/// Reads parameters that may be left out.
+pub(crate) fn read_optional_params<'t, P: Deserialize<'t> + Default>(
+    params: Option<&'t RawValue>,
+) -> Result<P, RpcError> {
+    match params {
+        Some(_) => read_params(params),
+        None => Ok(P::default()),
+    }
 }
 
 // Errors of JSON-RPC, with the codes that MCP adds.

@@ -5,11 +5,12 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::client::ServerIdentity;
-use crate::framing::{EmptyObject, Outbox};
+use crate::framing::Outbox;
 use crate::message::RpcError;
 use crate::protocol::{
     Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion, or_default,
@@ -42,20 +43,6 @@ pub(crate) enum HandshakeStep {
     Ready(ServerIdentity),
     /// They don't, for this reason.
     Failed(String),
-}
-
-#[derive(Serialize)]
-struct DiscoverParams<'a> {
-    #[serde(rename = "_meta")]
-    meta: RequestMeta<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InitializeParams<'a> {
-    protocol_version: &'static str,
-    capabilities: EmptyObject,
-    client_info: &'a Implementation,
 }
 
 #[derive(Deserialize)]
@@ -112,8 +99,8 @@ impl Handshake {
 
     fn probe(&mut self, outbox: &mut Outbox) {
         self.is_probing = true;
-        let meta = RequestMeta::new(ProtocolVersion::LATEST, &self.client);
-        outbox.request(DISCOVER_ID, "server/discover", DiscoverParams { meta });
+        let meta = request_meta(ProtocolVersion::LATEST, &self.client);
+        outbox.request(DISCOVER_ID, "server/discover", json!({"_meta": meta}));
     }
 
     /// Returns whether the modern era is being tried.
@@ -142,11 +129,11 @@ impl Handshake {
     fn initialize(&mut self, version: ProtocolVersion, outbox: &mut Outbox) {
         self.initialized_with = Some(version);
         self.is_probing = false;
-        let params = InitializeParams {
-            protocol_version: version.as_str(),
-            capabilities: EmptyObject {},
-            client_info: &self.client,
-        };
+        let params = json!({
+            "protocolVersion": version.as_str(),
+            "capabilities": {},
+            "clientInfo": self.client,
+        });
         outbox.request(INITIALIZE_ID, "initialize", params);
     }
 
@@ -207,7 +194,7 @@ impl Handshake {
             let wanted = ProtocolVersion::LATEST_LEGACY;
             return no_common_version(&result.protocol_version, wanted);
         };
-        outbox.notification("notifications/initialized", None::<EmptyObject>);
+        outbox.notification("notifications/initialized", None::<Value>);
         HandshakeStep::Ready(ServerIdentity {
             version,
             implementation: result.server_info,
@@ -278,31 +265,12 @@ pub(crate) fn unreadable(method: &str, reason: &dyn fmt::Display) -> String {
 
 // `_meta` of the client's requests.
 
-/// `_meta` of a request.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct RequestMeta<'a> {
-    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-    protocol_version: Option<&'static str>,
-    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
-    client_info: Option<&'a Implementation>,
-    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
-    client_capabilities: Option<EmptyObject>,
-    #[serde(rename = "progressToken")]
-    pub(crate) progress_token: Option<u64>,
-    /// The key by which a server can recognize a repeated call. The protocol doesn't define one.
-    #[serde(rename = "dev.toolq/idempotency-key")]
-    pub(crate) idempotency_key: Option<&'a str>,
-    pub(crate) traceparent: Option<&'a str>,
-    pub(crate) tracestate: Option<&'a str>,
-}
-
 /// What a call tells its server about itself. The server may ignore it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallMeta {
     /// The server may say how far the call is.
     pub wants_progress: bool,
-    /// The key by which a server can tell a repeated call.
+    /// The key by which a server can tell a repeated call. The protocol doesn't define one.
     pub idempotency_key: Option<String>,
     /// The span of the call, by the W3C recommendation Trace Context.
     pub traceparent: Option<String>,
@@ -310,25 +278,19 @@ pub struct CallMeta {
     pub tracestate: Option<String>,
 }
 
-impl<'a> RequestMeta<'a> {
-    /// What every request of `version` carries.
-    pub(crate) fn new(version: ProtocolVersion, client: &'a Implementation) -> Self {
-        if version.era() == ProtocolEra::Legacy {
-            return Self::default();
-        }
-        Self {
-            protocol_version: Some(version.as_str()),
-            client_info: Some(client),
-            client_capabilities: Some(EmptyObject {}),
-            ..Self::default()
-        }
+/// Returns the `_meta` that every request of `version` carries.
+pub(crate) fn request_meta(
+    version: ProtocolVersion,
+    client: &Implementation,
+) -> Map<String, Value> {
+    if version.era() == ProtocolEra::Legacy {
+        return Map::new();
     }
-
-    /// Returns whether there's nothing to say.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.protocol_version.is_none()
-            && self.progress_token.is_none()
-            && self.idempotency_key.is_none()
-            && self.traceparent.is_none()
-    }
+    let members = [
+        ("protocolVersion", json!(version.as_str())),
+        ("clientInfo", json!(client)),
+        ("clientCapabilities", json!({})),
+    ];
+    let members = members.map(|(key, value)| (format!("io.modelcontextprotocol/{key}"), value));
+    Map::from_iter(members)
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
-use crate::client::handshake::{CallMeta, DISCOVER_ID, Handshake, INITIALIZE_ID, RequestMeta};
+use crate::client::handshake::{CallMeta, DISCOVER_ID, Handshake, INITIALIZE_ID, request_meta};
 use crate::client::{CallId, SessionEvent, StrayCounts, ToolList};
 use crate::framing::Outbox;
 use crate::message::{Message, RpcError, find_broken_answer, parse_message_text};
@@ -49,13 +50,6 @@ struct PendingCall {
     rounds: u32,
     /// How far the last progress notification said it is. Later ones must say more.
     progress: Option<f64>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CanceledParams<'a> {
-    request_id: u64,
-    reason: &'a str,
 }
 
 impl ClientSession {
@@ -130,7 +124,7 @@ impl ClientSession {
             return;
         };
         self.pending.remove(&request_id);
-        let params = CanceledParams { request_id, reason };
+        let params = json!({"requestId": request_id, "reason": reason});
         self.outbox
             .notification("notifications/cancelled", Some(params));
     }
@@ -251,17 +245,17 @@ struct CallToolParams<'a> {
     /// What the server asked to have back, byte for byte.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_state: Option<&'a RawValue>,
-    #[serde(rename = "_meta", skip_serializing_if = "RequestMeta::is_empty")]
-    meta: RequestMeta<'a>,
+    #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
+    meta: Map<String, Value>,
 }
 
 impl ClientSession {
     fn ask_for_tools(&mut self, pages: ToolListPages, cursor: Option<&str>) {
         let id = self.take_id();
-        let params = ListToolsParams {
-            meta: RequestMeta::new(self.request_version(), self.handshake.client()),
-            cursor,
-        };
+        let meta = self.request_meta();
+        let meta = (!meta.is_empty()).then(|| ("_meta".to_owned(), meta.into()));
+        let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor.into()));
+        let params: Map<String, Value> = meta.into_iter().chain(cursor).collect();
         self.outbox.request(id, "tools/list", params);
         self.pending.insert(id, PendingRequest::ListTools(pages));
     }
@@ -269,11 +263,20 @@ impl ClientSession {
     /// Sends the request of a call, with what the server asked to have back if it is repeated.
     fn send_call(&mut self, call: PendingCall, request_state: Option<&RawValue>) {
         let id = self.take_id();
-        let mut meta = RequestMeta::new(self.request_version(), self.handshake.client());
-        meta.progress_token = call.meta.wants_progress.then_some(id);
-        meta.idempotency_key = call.meta.idempotency_key.as_deref();
-        meta.traceparent = call.meta.traceparent.as_deref();
-        meta.tracestate = call.meta.tracestate.as_deref();
+        let mut meta = self.request_meta();
+        if call.meta.wants_progress {
+            meta.insert("progressToken".to_owned(), id.into());
+        }
+        let facts = [
+            ("dev.toolq/idempotency-key", &call.meta.idempotency_key),
+            ("traceparent", &call.meta.traceparent),
+            ("tracestate", &call.meta.tracestate),
+        ];
+        for (key, value) in facts {
+            if let Some(value) = value {
+                meta.insert(key.to_owned(), value.as_str().into());
+            }
+        }
         let params = CallToolParams {
             name: &call.name,
             arguments: &call.arguments,
@@ -291,9 +294,10 @@ impl ClientSession {
         pending.find_map(|(id, request)| is_of_call(request).then_some(*id))
     }
 
-    /// Returns the version of requests.
-    fn request_version(&self) -> ProtocolVersion {
-        self.version.unwrap_or(ProtocolVersion::LATEST_LEGACY)
+    /// Returns the `_meta` of requests.
+    fn request_meta(&self) -> Map<String, Value> {
+        let version = self.version.unwrap_or(ProtocolVersion::LATEST_LEGACY);
+        request_meta(version, self.handshake.client())
     }
 
     fn take_id(&mut self) -> u64 {
@@ -332,14 +336,6 @@ pub(crate) enum NextPage {
     Ask(String),
     /// The list is complete.
     Done(ToolList),
-}
-
-#[derive(Serialize)]
-pub(crate) struct ListToolsParams<'a> {
-    #[serde(rename = "_meta", skip_serializing_if = "RequestMeta::is_empty")]
-    pub(crate) meta: RequestMeta<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cursor: Option<&'a str>,
 }
 
 #[derive(Deserialize)]

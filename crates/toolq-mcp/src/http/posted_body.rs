@@ -8,9 +8,11 @@ use serde_json::value::RawValue;
 use crate::framing::Outbox;
 use crate::http::param_headers::{ParamHeaders, PostHeaders, check_call_headers, check_header};
 use crate::http::{METHOD_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER};
-use crate::message::{Message, RequestId, RpcError, parse_messages};
+use crate::message::{
+    CommonParams, MODERN_METHODS, Message, RequestId, RequestMeta, RpcError, parse_messages,
+    read_optional_params,
+};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
-use crate::server::request::{CommonParams, MODERN_METHODS, RequestMeta, read_optional_params};
 use redact::Mask;
 
 /// The most messages of a batch. Each may ask for a list of all tools.

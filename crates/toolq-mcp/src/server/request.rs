@@ -1,36 +1,10 @@
 //! What clients send: the parameters of their requests and notifications.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::message::RpcError;
-use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
-
-/// The requests of the modern era that a server serves.
-pub(crate) const MODERN_METHODS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
-
-/// What all requests may have.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct CommonParams<'t> {
-    #[serde(rename = "_meta", borrow)]
-    pub(crate) meta: Option<RequestMeta<'t>>,
-}
-
-/// `_meta` of a request.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct RequestMeta<'t> {
-    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-    pub(crate) protocol_version: Option<String>,
-    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
-    client_capabilities: Option<&'t RawValue>,
-    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow)]
-    client_info: Option<&'t RawValue>,
-    #[serde(rename = "progressToken", borrow)]
-    pub(crate) progress_token: Option<&'t RawValue>,
-}
+use crate::protocol::{ProtocolEra, ProtocolVersion};
 
 /// Parameters of `initialize`.
 #[derive(Deserialize)]
@@ -41,12 +15,6 @@ pub(crate) struct InitializeParams {
     pub(crate) capabilities: Value,
     #[serde(default)]
     client_info: Value,
-}
-
-/// Parameters of `tools/list`.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct ListToolsParams {
-    pub(crate) cursor: Option<String>,
 }
 
 /// Parameters of `tools/call`.
@@ -70,62 +38,10 @@ pub(crate) struct CanceledParams<'t> {
     pub(crate) reason: Option<String>,
 }
 
-impl RequestMeta<'_> {
-    /// Returns the version of a modern request; `None` for a legacy one.
-    ///
-    /// # Errors
-    /// What the request lacks, or a version that isn't supported.
-    pub(crate) fn version(&self) -> Result<Option<ProtocolVersion>, RpcError> {
-        let Some(date) = &self.protocol_version else {
-            return Ok(None);
-        };
-        let version = ProtocolVersion::from_date(date)
-            .filter(|version| version.era() == ProtocolEra::Modern)
-            .ok_or_else(|| RpcError::unsupported_version(date))?;
-        if self.client_capabilities.is_none() {
-            let message = "_meta has no io.modelcontextprotocol/clientCapabilities";
-            return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
-        }
-        Ok(Some(version))
-    }
-
-    /// Returns what the client says that it can do.
-    pub(crate) fn client_capabilities(&self) -> Option<Value> {
-        serde_json::from_str(self.client_capabilities?.get()).ok()
-    }
-
-    /// Returns the name of the client, if it has one.
-    pub(crate) fn client_name(&self) -> Option<String> {
-        let info = serde_json::from_str(self.client_info?.get());
-        info.ok().map(|client: Implementation| client.name)
-    }
-}
-
 impl InitializeParams {
     /// Returns the name of the client, if it has one.
     pub(crate) fn client_name(&self) -> Option<String> {
         self.client_info["name"].as_str().map(str::to_owned)
-    }
-}
-
-/// Reads parameters that must be there.
-pub(crate) fn read_params<'t, P: Deserialize<'t>>(
-    params: Option<&'t RawValue>,
-) -> Result<P, RpcError> {
-    let json = params.map_or("{}", RawValue::get);
-    serde_json::from_str(json).map_err(|error| {
-        let message = format!("the parameters can't be read: {error}");
-        RpcError::new(RpcError::INVALID_PARAMS, message)
-    })
-}
-
-/// Reads parameters that may be left out.
-pub(crate) fn read_optional_params<'t, P: Deserialize<'t> + Default>(
-    params: Option<&'t RawValue>,
-) -> Result<P, RpcError> {
-    match params {
-        Some(_) => read_params(params),
-        None => Ok(P::default()),
     }
 }
 
@@ -136,7 +52,7 @@ pub(crate) fn read_optional_params<'t, P: Deserialize<'t> + Default>(
 pub(crate) const ELICITATION_METHOD: &str = "elicitation/create";
 
 /// The name of the only question in a result.
-const INPUT_KEY: &str = "approval";
+pub(crate) const INPUT_KEY: &str = "approval";
 
 /// A question, and the form to be filled in.
 #[derive(Debug, Clone, Serialize)]
@@ -189,16 +105,6 @@ struct ElicitationResult {
     content: Option<Map<String, Value>>,
 }
 
-/// The questions in a result.
-pub(crate) type InputRequests<'a> = HashMap<&'static str, InputRequest<'a>>;
-
-/// A question in a result.
-#[derive(Serialize)]
-pub(crate) struct InputRequest<'a> {
-    method: &'static str,
-    params: &'a Elicitation,
-}
-
 impl ElicitationForm {
     /// Returns how a client with these capabilities can be asked, if at all.
     pub(crate) fn of_client(
@@ -237,15 +143,6 @@ impl InputResponse {
             reply: ElicitationReply::from_json(&reply.to_string()),
         })
     }
-}
-
-/// Returns the questions of a result.
-pub(crate) fn input_requests(question: &Elicitation) -> InputRequests<'_> {
-    let request = InputRequest {
-        method: ELICITATION_METHOD,
-        params: question,
-    };
-    HashMap::from([(INPUT_KEY, request)])
 }
 
 // The events that a server receives from its client.

@@ -5,128 +5,38 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::http::ParamHeaders;
 use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
-use crate::server::request::{Elicitation, InputRequests, input_requests};
+use crate::server::request::{ELICITATION_METHOD, Elicitation, INPUT_KEY};
 use crate::tool::{CallToolResult, ContentBlock, Tool};
 
 /// How long clients may keep lists, in milliseconds. The catalog may be replaced while the server runs, and clients aren't
 /// told, so it takes them at most this long to see the new list.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// Result of `initialize`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InitializeResult<'a> {
-    protocol_version: &'static str,
-    capabilities: ServerCapabilities,
-    server_info: &'a Implementation,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'a str>,
-}
-
-/// Result of `server/discover`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DiscoverResult<'a> {
-    supported_versions: [&'static str; 1],
-    capabilities: ServerCapabilities,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'a str>,
-    #[serde(flatten)]
-    modern: ModernMembers<'a>,
-    #[serde(flatten)]
-    cache: CacheMembers,
-}
+/// Where `_meta` says who the server is.
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Result of `tools/list`.
 #[derive(Serialize)]
 pub(crate) struct ListToolsResult<'a> {
     tools: &'a [Tool],
     #[serde(flatten)]
-    modern: Option<ModernMembers<'a>>,
-    #[serde(flatten)]
-    cache: Option<CacheMembers>,
+    modern: Map<String, Value>,
 }
 
 /// Result of `tools/call`.
-#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CallToolAnswer<'a> {
     content: &'a [ContentBlock],
+    #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a RawValue>,
     is_error: bool,
-    result_type: Option<&'static str>,
-    #[serde(rename = "_meta", skip_serializing_if = "CallResultMeta::is_empty")]
-    meta: CallResultMeta<'a>,
-}
-
-/// Result of `tools/call` that asks for something before there can be an answer.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InputRequiredResult<'a> {
-    result_type: &'static str,
-    input_requests: InputRequests<'a>,
-    request_state: &'a str,
-    #[serde(rename = "_meta")]
-    meta: ResultMeta<'a>,
-}
-
-/// `_meta` of a call's result.
-#[derive(Serialize)]
-struct CallResultMeta<'a> {
     #[serde(flatten)]
-    of_era: Option<ResultMeta<'a>>,
-    #[serde(flatten)]
-    of_result: &'a Map<String, Value>,
-}
-
-impl CallResultMeta<'_> {
-    fn is_empty(&self) -> bool {
-        self.of_era.is_none() && self.of_result.is_empty()
-    }
-}
-
-/// `{"tools": {}}`: there are tools. Without `listChanged`, no notification tells clients that the list has changed.
-#[derive(Default, Serialize)]
-struct ServerCapabilities {
-    tools: ToolsCapability,
-}
-
-#[derive(Default, Serialize)]
-struct ToolsCapability {}
-
-/// What every result of the modern era has.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ModernMembers<'a> {
-    result_type: &'static str,
-    #[serde(rename = "_meta")]
-    meta: ResultMeta<'a>,
-}
-
-#[derive(Serialize)]
-struct ResultMeta<'a> {
-    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
-    server_info: &'a Implementation,
-}
-
-/// How long a result may be kept, and by whom.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CacheMembers {
-    ttl_ms: u64,
-    cache_scope: &'static str,
-}
-
-/// Parameters of `notifications/cancelled` for a request of the server.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WithdrawnParams {
-    pub(crate) request_id: u64,
+    other: Map<String, Value>,
 }
 
 /// Parameters of `notifications/progress`.
@@ -140,76 +50,75 @@ pub(crate) struct ProgressParams<'a> {
     pub(crate) message: Option<&'a str>,
 }
 
-impl<'a> ModernMembers<'a> {
-    fn new(catalog: &'a ToolCatalog) -> Self {
-        Self {
-            result_type: "complete",
-            meta: ResultMeta {
-                server_info: catalog.server(),
-            },
-        }
-    }
-
-    fn for_version(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Option<Self> {
-        (version.era() == ProtocolEra::Modern).then(|| Self::new(catalog))
-    }
+/// Returns the result of `initialize`.
+pub(crate) fn initialize_result(
+    version: ProtocolVersion,
+    catalog: &ToolCatalog,
+) -> Map<String, Value> {
+    let mut result = introduction("protocolVersion", json!(version.as_str()), catalog);
+    result.insert("serverInfo".to_owned(), json!(catalog.server));
+    result
 }
 
-impl<'a> InputRequiredResult<'a> {
-    pub(crate) fn new(
-        catalog: &'a ToolCatalog,
-        question: &'a Elicitation,
-        request_state: &'a str,
-    ) -> Self {
-        Self {
-            result_type: "input_required",
-            input_requests: input_requests(question),
-            request_state,
-            meta: ResultMeta {
-                server_info: catalog.server(),
-            },
-        }
-    }
+/// Returns the result of `server/discover`.
+pub(crate) fn discover_result(catalog: &ToolCatalog) -> Map<String, Value> {
+    let versions = json!([ProtocolVersion::LATEST.as_str()]);
+    let mut result = introduction("supportedVersions", versions, catalog);
+    result.extend(modern_members("complete", catalog));
+    result.extend(cache_members());
+    result
 }
 
-impl CacheMembers {
-    fn new() -> Self {
-        Self {
-            ttl_ms: LIST_TTL_MS,
-            cache_scope: "private",
-        }
-    }
+/// Returns the result of `tools/call` that asks for something before there can be an answer.
+pub(crate) fn input_required_result(
+    catalog: &ToolCatalog,
+    question: &Elicitation,
+    request_state: &str,
+) -> Map<String, Value> {
+    let request = json!({"method": ELICITATION_METHOD, "params": question});
+    let mut result = modern_members("input_required", catalog);
+    result.insert("inputRequests".to_owned(), json!({INPUT_KEY: request}));
+    result.insert("requestState".to_owned(), json!(request_state));
+    result
 }
 
-impl<'a> InitializeResult<'a> {
-    pub(crate) fn new(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Self {
-        Self {
-            protocol_version: version.as_str(),
-            capabilities: ServerCapabilities::default(),
-            server_info: catalog.server(),
-            instructions: catalog.instructions(),
-        }
+/// What both handshakes say. Without `listChanged`, no notification tells clients that the list has changed.
+fn introduction(version_key: &str, version: Value, catalog: &ToolCatalog) -> Map<String, Value> {
+    let mut members = Map::new();
+    members.insert(version_key.to_owned(), version);
+    members.insert("capabilities".to_owned(), json!({"tools": {}}));
+    if let Some(instructions) = &catalog.instructions {
+        members.insert("instructions".to_owned(), json!(instructions));
     }
+    members
 }
 
-impl<'a> DiscoverResult<'a> {
-    pub(crate) fn new(catalog: &'a ToolCatalog) -> Self {
-        Self {
-            supported_versions: [ProtocolVersion::LATEST.as_str()],
-            capabilities: ServerCapabilities::default(),
-            instructions: catalog.instructions(),
-            modern: ModernMembers::new(catalog),
-            cache: CacheMembers::new(),
-        }
-    }
+/// What every result of the modern era has.
+fn modern_members(result_type: &str, catalog: &ToolCatalog) -> Map<String, Value> {
+    let meta = json!({SERVER_INFO: catalog.server});
+    Map::from_iter([
+        ("resultType".to_owned(), json!(result_type)),
+        ("_meta".to_owned(), meta),
+    ])
+}
+
+/// How long a result may be kept, and by whom.
+fn cache_members() -> [(String, Value); 2] {
+    [
+        ("ttlMs".to_owned(), json!(LIST_TTL_MS)),
+        ("cacheScope".to_owned(), json!("private")),
+    ]
 }
 
 impl<'a> ListToolsResult<'a> {
     pub(crate) fn new(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Self {
-        let modern = ModernMembers::for_version(version, catalog);
+        let mut modern = Map::new();
+        if version.era() == ProtocolEra::Modern {
+            modern.extend(modern_members("complete", catalog));
+            modern.extend(cache_members());
+        }
         Self {
             tools: catalog.tools(version.era()),
-            cache: modern.is_some().then(CacheMembers::new),
             modern,
         }
     }
@@ -229,16 +138,20 @@ impl<'a> CallToolAnswer<'a> {
             }
             ProtocolVersion::V2026_07_28 => true,
         };
-        let modern = ModernMembers::for_version(version, catalog);
+        let (mut other, mut meta) = (Map::new(), Map::new());
+        if version.era() == ProtocolEra::Modern {
+            other.insert("resultType".to_owned(), json!("complete"));
+            meta.insert(SERVER_INFO.to_owned(), json!(catalog.server));
+        }
+        meta.extend(result.meta.clone());
+        if !meta.is_empty() {
+            other.insert("_meta".to_owned(), meta.into());
+        }
         Self {
             content: &result.content,
             structured_content: result.structured_content.as_deref().filter(is_allowed),
             is_error: result.is_error,
-            result_type: modern.as_ref().map(|members| members.result_type),
-            meta: CallResultMeta {
-                of_era: modern.map(|members| members.meta),
-                of_result: &result.meta,
-            },
+            other,
         }
     }
 }
@@ -289,16 +202,6 @@ impl ToolCatalog {
     pub fn known_param_headers(&self) -> &HashMap<String, ParamHeaders> {
         self.known_param_headers
             .get_or_init(|| self.param_headers().unwrap_or_default())
-    }
-
-    /// Returns the server's name and version.
-    pub(crate) fn server(&self) -> &Implementation {
-        &self.server
-    }
-
-    /// Returns the instructions for the model.
-    pub(crate) fn instructions(&self) -> Option<&str> {
-        self.instructions.as_deref()
     }
 
     /// Returns the tools in order, for clients of an era.

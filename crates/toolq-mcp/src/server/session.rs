@@ -4,19 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::framing::{EmptyObject, Outbox};
-use crate::message::{KEPT_BYTES, Message, MessageStart, RequestId, RpcError, parse_messages};
+use crate::framing::Outbox;
+use crate::message::{
+    CommonParams, KEPT_BYTES, Message, MessageStart, RequestId, RequestMeta, RpcError,
+    parse_messages, read_optional_params, read_params,
+};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::server::request::{
-    CallToolParams, CanceledParams, CommonParams, ELICITATION_METHOD, Elicitation, ElicitationForm,
-    ElicitationReply, InitializeParams, InputResponse, ListToolsParams, QuestionId, RequestMeta,
-    ServedCallId, ServerEvent, ToolCall, read_optional_params, read_params,
+    CallToolParams, CanceledParams, ELICITATION_METHOD, Elicitation, ElicitationForm,
+    ElicitationReply, InitializeParams, InputResponse, QuestionId, ServedCallId, ServerEvent,
+    ToolCall,
 };
 use crate::server::result::{
-    CallToolAnswer, DiscoverResult, InitializeResult, InputRequiredResult, ListToolsResult,
-    ProgressParams, ToolCatalog, WithdrawnParams,
+    CallToolAnswer, ListToolsResult, ProgressParams, ToolCatalog, discover_result,
+    initialize_result, input_required_result,
 };
 use crate::tool::CallToolResult;
 use redact::Mask;
@@ -28,7 +32,7 @@ pub struct ServerSession {
     catalog: Arc<ToolCatalog>,
     mask: Arc<Mask>,
     /// What `initialize` said. A modern client never sends it.
-    legacy_client: Option<LegacyClient>,
+    legacy_client: Option<Caller>,
     next_question: u64,
     /// The requests to the client that it hasn't answered.
     questions: BTreeSet<QuestionId>,
@@ -38,9 +42,9 @@ pub struct ServerSession {
     noise_lines: u64,
 }
 
-/// A client that began with `initialize`.
+/// A client, as it says of itself: in `initialize`, or with each call.
 #[derive(Debug, Clone)]
-struct LegacyClient {
+struct Caller {
     version: ProtocolVersion,
     name: Option<String>,
     elicitation: Option<ElicitationForm>,
@@ -221,9 +225,7 @@ impl ServerSession {
     /// Takes back a question without an answer. Nothing happens if it has one.
     pub fn withdraw_question(&mut self, question: QuestionId) {
         if self.questions.remove(&question) {
-            let params = WithdrawnParams {
-                request_id: question.0,
-            };
+            let params = json!({"requestId": question.0});
             self.outbox
                 .notification("notifications/cancelled", Some(params));
         }
@@ -233,7 +235,7 @@ impl ServerSession {
     pub fn require_input(&mut self, call: ServedCallId, question: &Elicitation, state: &str) {
         if let Some(running) = self.running.remove(&call) {
             let catalog = Arc::clone(&self.catalog);
-            let result = InputRequiredResult::new(&catalog, question, state);
+            let result = input_required_result(&catalog, question, state);
             self.outbox.result(&running.request, result);
         }
     }
@@ -277,14 +279,6 @@ impl ServerSession {
 
 // Serves the requests of the client: the handshake, the list of tools, and the calls, which are handed out.
 
-/// Who makes a call, and what with.
-struct CallOrigin {
-    version: ProtocolVersion,
-    progress_token: Option<Box<RawValue>>,
-    client_name: Option<String>,
-    elicitation: Option<ElicitationForm>,
-}
-
 impl ServerSession {
     fn on_request(
         &mut self,
@@ -317,27 +311,25 @@ impl ServerSession {
             let version = ProtocolVersion::from_date(&params.protocol_version)
                 .filter(|version| version.era() == ProtocolEra::Legacy)
                 .unwrap_or(ProtocolVersion::LATEST_LEGACY);
-            self.legacy_client = Some(LegacyClient {
+            self.legacy_client = Some(Caller {
                 version,
                 name: params.client_name(),
                 elicitation: ElicitationForm::of_client(version, Some(&params.capabilities)),
             });
-            let result = InitializeResult::new(version, &catalog);
-            self.outbox.result(id, result);
+            self.outbox.result(id, initialize_result(version, &catalog));
             return Ok(None);
         }
-        let common: CommonParams<'_> = read_optional_params(params)?;
-        let meta = common.meta.unwrap_or_default();
+        let CommonParams { meta, cursor } = read_optional_params(params)?;
+        let meta = meta.unwrap_or_default();
         let modern = meta.version()?;
         match (method, modern.or(self.legacy_version())) {
-            ("ping", _) if modern.is_none() => self.outbox.result(id, EmptyObject {}),
+            ("ping", _) if modern.is_none() => self.outbox.result(id, json!({})),
             ("server/discover", _) if modern.is_some() => {
-                self.outbox.result(id, DiscoverResult::new(&catalog));
+                self.outbox.result(id, discover_result(&catalog));
             }
             ("tools/list", Some(version)) => {
-                let params: ListToolsParams = read_optional_params(params)?;
-                if let Some(cursor) = params.cursor {
-                    let message = format!("unknown cursor {cursor:?}: the list has one page");
+                if let Some(cursor) = cursor {
+                    let message = format!("unknown cursor {}: the list has one page", cursor.get());
                     return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
                 }
                 let result = ListToolsResult::new(version, &catalog);
@@ -345,8 +337,11 @@ impl ServerSession {
             }
             ("tools/call", Some(version)) => {
                 let params = read_params(params)?;
-                let origin = self.call_origin(version, &meta);
-                return self.begin_call(id, origin, params).map(Some);
+                let caller = self.caller(version, &meta);
+                let progress_token = meta.progress_token.map(ToOwned::to_owned);
+                return self
+                    .begin_call(id, caller, progress_token, params)
+                    .map(Some);
             }
             ("tools/list" | "tools/call" | "server/discover", _) => {
                 let message = "_meta has no io.modelcontextprotocol/protocolVersion, and no initialize came before";
@@ -360,38 +355,27 @@ impl ServerSession {
         Ok(None)
     }
 
-    fn call_origin(&self, version: ProtocolVersion, meta: &RequestMeta<'_>) -> CallOrigin {
+    fn caller(&self, version: ProtocolVersion, meta: &RequestMeta<'_>) -> Caller {
+        if let (ProtocolEra::Legacy, Some(client)) = (version.era(), &self.legacy_client) {
+            return client.clone();
+        }
         let capabilities = meta.client_capabilities();
-        let legacy_client = self.legacy_client.clone();
-        let (client_name, elicitation) = match (version.era(), legacy_client) {
-            (ProtocolEra::Legacy, Some(client)) => (client.name, client.elicitation),
-            _ => (
-                meta.client_name(),
-                ElicitationForm::of_client(version, capabilities.as_ref()),
-            ),
-        };
-        CallOrigin {
+        Caller {
             version,
-            progress_token: meta.progress_token.map(ToOwned::to_owned),
-            client_name,
-            elicitation,
+            name: meta.client_name(),
+            elicitation: ElicitationForm::of_client(version, capabilities.as_ref()),
         }
     }
 
     fn begin_call(
         &mut self,
         id: &RequestId,
-        origin: CallOrigin,
+        caller: Caller,
+        progress_token: Option<Box<RawValue>>,
         params: CallToolParams,
     ) -> Result<ServerEvent, RpcError> {
-        let CallOrigin {
-            version,
-            progress_token,
-            client_name,
-            elicitation,
-        } = origin;
         let catalog = Arc::clone(&self.catalog);
-        let Some(tool) = catalog.tool(&params.name, version.era()) else {
+        let Some(tool) = catalog.tool(&params.name, caller.version.era()) else {
             let message = format!("unknown tool {}", params.name);
             return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
         };
@@ -407,7 +391,7 @@ impl ServerSession {
             call,
             UnansweredCall {
                 request: id.clone(),
-                version,
+                version: caller.version,
                 progress_token,
                 progress: None,
             },
@@ -419,8 +403,8 @@ impl ServerSession {
             arguments: params.arguments.unwrap_or_else(empty_object),
             wants_progress,
             expects_structured_content,
-            client_name,
-            elicitation,
+            client_name: caller.name,
+            elicitation: caller.elicitation,
             input_response: InputResponse::from_params(
                 params.request_state,
                 params.input_responses.as_ref(),

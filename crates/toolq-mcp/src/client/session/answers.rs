@@ -1,6 +1,7 @@
 //! What the answers and notifications of a server mean.
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID, unreadable};
@@ -8,7 +9,6 @@ use crate::client::session::{
     ClientSession, NextPage, PendingCall, PendingRequest, ToolListPages, unreadable_list,
 };
 use crate::client::{CallError, SessionEvent};
-use crate::framing::EmptyObject;
 use crate::message::{MessageStart, RequestId, RpcError};
 use crate::tool::{CallToolResult, ResultMembers};
 
@@ -32,7 +32,7 @@ impl ClientSession {
             let message = format!("this client doesn't serve {method}");
             self.refuse_request(id, RpcError::new(RpcError::METHOD_NOT_FOUND, message));
         } else if self.is_answering {
-            self.outbox.result(id, EmptyObject {});
+            self.outbox.result(id, json!({}));
         }
     }
 
