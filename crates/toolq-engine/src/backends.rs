@@ -16,7 +16,7 @@ use toolq_core::types::{Backing, Invocation, Outcome, ServerConfig, ToolsConfig}
 
 /// Runs attempts of all kinds of backings in tools.yaml.
 pub(crate) struct BackendRunner {
-    tools: Arc<ToolsConfig>,
+    settings: Arc<EngineSettings>,
     /// Those of the tools file, and the session log.
     own_files: Vec<PathBuf>,
     commands: CommandRunner,
@@ -27,15 +27,15 @@ pub(crate) struct BackendRunner {
 }
 
 impl BackendRunner {
-    pub(crate) fn new(settings: &EngineSettings, control: &RunControl) -> Self {
+    pub(crate) fn new(settings: &Arc<EngineSettings>, control: &RunControl) -> Self {
         Self {
-            tools: Arc::clone(&settings.tools),
+            settings: Arc::clone(settings),
             own_files: [&*settings.tools.own_files, &*settings.log_files].concat(),
-            commands: CommandRunner::new(settings, control.groups.clone()),
-            requests: HttpRunner::new(settings),
-            agents: AgentRunner::new(settings),
-            servers: McpRunner::new(settings),
-            host: HostRunner::new(settings),
+            commands: CommandRunner::new(Arc::clone(settings), control.groups.clone()),
+            requests: HttpRunner::new(Arc::clone(settings)),
+            agents: AgentRunner::new(Arc::clone(settings)),
+            servers: McpRunner::new(Arc::clone(settings)),
+            host: HostRunner(Arc::clone(settings)),
         }
     }
 
@@ -56,7 +56,7 @@ impl BackendRunner {
     /// Runs attempts with new definitions from now on. Attempts that are already running keep theirs.
     pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
         self.agents.change_tools(tools);
-        self.servers.connections.retain(&tools.servers);
+        self.servers.retain(&tools.servers);
     }
 
     /// Returns what happened to servers since the last call.
@@ -81,7 +81,7 @@ impl BackendRunner {
         let accepted = &job.accepted;
         // An earlier call of the turn may have made a symlink since the call was checked.
         let limits = PathLimits {
-            root: &self.tools.root,
+            root: &self.settings.tools.root,
             own_files: &self.own_files,
         };
         if let Err(rejection) = recheck_paths(accepted, limits) {

@@ -35,10 +35,10 @@ impl Engine {
     pub fn schema_discovery(&self) -> SchemaDiscovery {
         SchemaDiscovery {
             state: EngineState {
-                settings: EngineSettings {
+                settings: Arc::new(EngineSettings {
                     memory: None,
-                    ..self.state.settings.clone()
-                },
+                    ..(*self.state.settings).clone()
+                }),
                 run_budget: self.state.run_budget.time_only(),
                 circuit_breakers: CircuitBreakers::default(),
                 start_limiter: SharedStartLimiter::default(),
@@ -94,13 +94,9 @@ impl SchemaDiscovery {
         });
         let calls = calls.map(|call| checker.check_call(call)).collect();
         let mut describe_sink = DescribeSink { tools, sink };
-        let settings = EngineSettings {
-            tools: describe_tools,
-            ..self.state.settings.clone()
-        };
         let mut engine = Engine {
             state: EngineState {
-                settings,
+                settings: self.state.settings.with_tools(describe_tools),
                 ..self.state.clone()
             },
         };
@@ -296,7 +292,7 @@ impl ServerLister {
     pub fn new(settings: &EngineSettings) -> Self {
         let control = RunControl::new();
         Self {
-            backends: Arc::new(BackendRunner::new(settings, &control)),
+            backends: Arc::new(BackendRunner::new(&Arc::new(settings.clone()), &control)),
             control,
         }
     }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,6 @@ use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::output::OutputCollector;
 use crate::reach::Reach;
 use crate::settings::EngineSettings;
-use redact::Mask;
 use toolq_core::json::{Input, JsonText};
 use toolq_core::types::{
     CallEnding, CallOutput, CallRef, Effect, Outcome, OutputKind, TransportCause, TransportError,
@@ -71,26 +69,14 @@ pub enum HostReply {
 
 /// Runs calls of host tools.
 #[derive(Debug)]
-pub(crate) struct HostRunner {
-    /// `None` if the tools are only planned or checked.
-    tools: Option<Arc<dyn HostTools>>,
-    mask: Arc<Mask>,
-    outputs: Option<PathBuf>,
-}
+pub(crate) struct HostRunner(pub(crate) Arc<EngineSettings>);
 
 impl HostRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
-        Self {
-            tools: settings.host_tools.clone(),
-            mask: Arc::clone(&settings.mask),
-            outputs: settings.output_dir.clone(),
-        }
-    }
-
     /// Runs one attempt. What the host does isn't stopped by its end: the future of the call is dropped, and the host does
     /// what it can.
     pub(crate) async fn run(&self, attempt: Attempt) -> AttemptResult {
-        let Some(tools) = &self.tools else {
+        // There are none if tools are only planned or checked.
+        let Some(tools) = &self.0.host_tools else {
             return Outcome::NoBacking.into();
         };
         let Attempt {
@@ -125,9 +111,7 @@ impl HostRunner {
                 return Reach::outcome_of_timeout(tool.effect, limit.configured, CallOutput::default()).into();
             }
         };
-        let mut output =
-            OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
-                .with_counter(output_counter);
+        let mut output = OutputCollector::for_response(tool, None, &self.0, output_counter);
         match reply {
             HostReply::Done {
                 content,

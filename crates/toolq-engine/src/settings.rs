@@ -74,6 +74,14 @@ impl EngineSettings {
             memory: None,
         }
     }
+
+    /// Returns these settings with other tools.
+    pub(crate) fn with_tools(&self, tools: Arc<ToolsConfig>) -> Arc<Self> {
+        Arc::new(Self {
+            tools,
+            ..self.clone()
+        })
+    }
 }
 
 /// Returns an id for a task that has no log. It comes from the system, since idempotency keys

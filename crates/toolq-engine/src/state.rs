@@ -17,7 +17,7 @@ use toolq_core::types::{ToolsConfig, TurnOrigin};
 /// The settings of an engine, its runner, and the limits and budgets that apply across turns. Clones share the limits and budgets.
 #[derive(Clone)]
 pub(crate) struct EngineState {
-    pub(crate) settings: EngineSettings,
+    pub(crate) settings: Arc<EngineSettings>,
     pub(crate) backends: Arc<BackendRunner>,
     /// What runs attempts: the backends, except in tests.
     pub(crate) runner: Arc<dyn AttemptRunner>,
@@ -38,7 +38,7 @@ pub(crate) struct EngineState {
 
 impl EngineState {
     pub(crate) fn new(settings: EngineSettings) -> Self {
-        let control = RunControl::new();
+        let (settings, control) = (Arc::new(settings), RunControl::new());
         let backends = Arc::new(BackendRunner::new(&settings, &control));
         Self {
             circuit_breakers: CircuitBreakers::default(),
@@ -61,10 +61,7 @@ impl EngineState {
     pub(crate) fn for_agent(&self, tools: Arc<ToolsConfig>, agent_scope: Arc<AgentScope>) -> Self {
         Self {
             outputs: readable_outputs(&tools),
-            settings: EngineSettings {
-                tools,
-                ..self.settings.clone()
-            },
+            settings: self.settings.with_tools(tools),
             circuit_breakers: CircuitBreakers::for_agent(),
             control: self.control.for_scope(),
             agent_scope: Some(agent_scope),
@@ -82,10 +79,7 @@ impl EngineState {
         outputs: Option<ConversationOutputs>,
     ) -> Self {
         Self {
-            settings: EngineSettings {
-                tools: Arc::clone(tools),
-                ..self.settings.clone()
-            },
+            settings: self.settings.with_tools(Arc::clone(tools)),
             control: self.control.for_scope(),
             outputs,
             agent_scope: None,

@@ -63,7 +63,7 @@ impl AgentConversation<'_> {
         task: &AgentInvocation,
         text_so_far: &mut String,
     ) -> Result<(String, CallEnding), AgentError> {
-        let templates = EnvTemplates(&self.runner.environment);
+        let templates = EnvTemplates(&self.runner.settings.environment);
         let endpoint = ModelEndpoint::from_backing(self.backing, &templates)?;
         let model = templates.resolve(&self.backing.model)?;
         let fallback = self.backing.fallback_model.as_ref();
@@ -136,7 +136,7 @@ impl AgentConversation<'_> {
                 truncate(unknown_stop, MAX_STOP_REASON_CHARS)
             ));
         }
-        let mask = &self.runner.mask;
+        let mask = &self.runner.settings.mask;
         response.model = response
             .model
             .take()

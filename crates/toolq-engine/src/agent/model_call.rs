@@ -103,12 +103,7 @@ impl AgentConversation<'_> {
         let client = self
             .runner
             .clients
-            .get(
-                &request,
-                &plain_backing(),
-                (timeout, true),
-                &self.runner.environment,
-            )
+            .get(&request, &plain_backing(), (timeout, true))
             .map_err(RequestError::permanent)?;
         let origin = endpoint.origin();
         let sent = client.execute(request).await;

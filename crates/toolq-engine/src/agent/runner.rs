@@ -2,7 +2,6 @@
 //! same code as those of the input.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,10 +16,8 @@ use crate::http::HttpClients;
 use crate::output::OutputCollector;
 use crate::run_budget::OutputCounter;
 use crate::settings::EngineSettings;
-use redact::Mask;
 use toolq_core::answer::{DeclarationFormat, render_declarations};
 use toolq_core::check::CallChecker;
-use toolq_core::os::Environment;
 use toolq_core::tools_file::select_agent_tools;
 use toolq_core::types::{
     AgentBacking, AgentFailure, AgentInvocation, Api, Backing, CallEnding, CheckedCall, Invocation,
@@ -30,20 +27,16 @@ use toolq_core::types::{
 /// Runs the agents of a tools file.
 pub(crate) struct AgentRunner {
     pub(crate) clients: HttpClients,
-    pub(crate) environment: Arc<Environment>,
-    pub(crate) mask: Arc<Mask>,
-    output_dir: Option<PathBuf>,
+    pub(crate) settings: Arc<EngineSettings>,
     toolsets: Mutex<CachedToolsets>,
 }
 
 impl AgentRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+    pub(crate) fn new(settings: Arc<EngineSettings>) -> Self {
         Self {
-            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
-            environment: Arc::clone(&settings.environment),
-            mask: Arc::clone(&settings.mask),
-            output_dir: settings.output_dir.clone(),
+            clients: HttpClients::new(Arc::clone(&settings)),
             toolsets: Mutex::new((Arc::clone(&settings.tools), HashMap::new())),
+            settings,
         }
     }
 
@@ -152,16 +145,14 @@ impl AgentRunner {
         output_counter: OutputCounter,
         text: &str,
     ) -> OutputCollector {
-        let output =
-            OutputCollector::for_response(tool, self.output_dir.as_ref(), &self.mask, None);
-        let mut output = output.with_counter(output_counter);
+        let mut output = OutputCollector::for_response(tool, None, &self.settings, output_counter);
         output.push(text.as_bytes());
         output
     }
 
     /// Masks secrets in a failure, since an API's errors may repeat what was sent to it.
     fn mask_failure(&self, failure: AgentFailure) -> AgentFailure {
-        let mask = |text: String| self.mask.apply(&text).into_owned();
+        let mask = |text: String| self.settings.mask.apply(&text).into_owned();
         match failure {
             AgentFailure::ApiError {
                 status,

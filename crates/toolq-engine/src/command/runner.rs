@@ -1,7 +1,6 @@
 //! Runs command backings and starts the programs of servers, with the supervisor that they share.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +13,11 @@ use crate::output::{OutputCollector, TailCapture};
 use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use procfence::ReaperPools;
-use redact::Mask;
 use toolq_core::check::build_server_command;
-use toolq_core::os::{Environment, ProcessIdentity};
+use toolq_core::os::ProcessIdentity;
 use toolq_core::types::{
     Backing, CallEnding, CommandBacking, CommandInvocation, DoubtCause, Leftovers, Outcome,
-    OutputKind, ResultContent, ServerConfig, StderrUse, Tool, ToolsConfig,
+    OutputKind, ResultContent, ServerConfig, StderrUse, Tool,
 };
 
 /// How many bytes of the end of stderr are kept.
@@ -28,10 +26,7 @@ const STDERR_TAIL_BYTES: usize = 4 << 10;
 /// Runs the commands of a tools.yaml.
 #[derive(Debug)]
 pub(crate) struct CommandRunner {
-    pub(crate) tools: Arc<ToolsConfig>,
-    pub(crate) environment: Arc<Environment>,
-    mask: Arc<Mask>,
-    outputs: Option<PathBuf>,
+    pub(crate) settings: Arc<EngineSettings>,
     /// The reapers that start the programs. Without them, toolq starts the programs itself.
     pub(super) reaper_pools: Option<ReaperPools>,
     /// All running programs, so that they can be suspended and resumed.
@@ -39,7 +34,7 @@ pub(crate) struct CommandRunner {
 }
 
 impl CommandRunner {
-    pub(crate) fn new(settings: &EngineSettings, groups: ProcessGroups) -> Self {
+    pub(crate) fn new(settings: Arc<EngineSettings>, groups: ProcessGroups) -> Self {
         let owner = ProcessIdentity::current().reaper_argument();
         let program = settings.supervisor_program.as_deref();
         let reaper_pools = program.and_then(|program| ReaperPools::new(program, &owner));
@@ -48,10 +43,7 @@ impl CommandRunner {
             let _ = pools.hold(file);
         }
         Self {
-            tools: Arc::clone(&settings.tools),
-            environment: Arc::clone(&settings.environment),
-            mask: Arc::clone(&settings.mask),
-            outputs: settings.output_dir.clone(),
+            settings,
             reaper_pools,
             groups,
         }
@@ -109,16 +101,11 @@ impl CommandRunner {
             Err(outcome) => return outcome.into(),
         };
         child.register(&self.groups);
-        let output = OutputCollector::for_command(tool, self.outputs.as_ref(), &self.mask)
-            .with_counter(attempt.output_counter.clone());
-        let stderr_tail = TailCapture::new(
-            STDERR_TAIL_BYTES,
-            Arc::clone(&self.mask),
-            attempt.output_counter.clone(),
-        );
+        let (mask, counter) = (&self.settings.mask, &attempt.output_counter);
+        let output = OutputCollector::for_command(tool, &self.settings, counter.clone());
+        let stderr_tail = TailCapture::new(STDERR_TAIL_BYTES, Arc::clone(mask), counter.clone());
         let progress = attempt.progress.clone();
-        let streams =
-            CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(&self.mask));
+        let streams = CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(mask));
         run_to_exit(child, streams, &spec, tool, attempt).await
     }
 }

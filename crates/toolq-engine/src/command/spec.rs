@@ -186,12 +186,12 @@ impl<'a> CommandSpec<'a> {
     ) -> Result<Self, Outcome> {
         let program = command.argv.program();
         let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
-        let declared_path = command.program_path(&commands.tools.dir);
-        let path_variable = commands.environment.get_own("PATH");
+        let declared_path = command.program_path(&commands.settings.tools.dir);
+        let path_variable = commands.settings.environment.get_own("PATH");
         let path = program_lookup::find_program(program, &declared_path, path_variable)
             .map_err(start_error)?;
-        let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
-        let mut variables = build_environment(&commands.environment, backing, command)?;
+        let cwd = backing.map_or(&commands.settings.tools.root, |backing| &backing.cwd);
+        let mut variables = build_environment(&commands.settings.environment, backing, command)?;
         add_variables(&mut variables);
         let sandbox = command.sandbox.as_deref();
         if sandbox.is_some_and(sandbox::needs_dns_over_tcp) {
@@ -207,7 +207,7 @@ impl<'a> CommandSpec<'a> {
         Ok(Self {
             program,
             path,
-            root: &commands.tools.root,
+            root: &commands.settings.tools.root,
             cwd: cwd.clone(),
             request,
             confinement_problem: sandbox.and_then(|sandbox| {
@@ -223,8 +223,8 @@ impl<'a> CommandSpec<'a> {
 /// Returns the program that a wrapper starts, if there is one and it exists.
 fn find_wrapped_program(commands: &CommandRunner, backing: &CommandBacking) -> Option<PathBuf> {
     backing.wrapper.as_ref()?;
-    let declared_path = commands.tools.dir.join(&backing.program);
-    let path_variable = commands.environment.get_own("PATH");
+    let declared_path = commands.settings.tools.dir.join(&backing.program);
+    let path_variable = commands.settings.environment.get_own("PATH");
     program_lookup::find_program(&backing.program, &declared_path, path_variable).ok()
 }
 
@@ -236,10 +236,10 @@ fn locate_sandbox(
     programs: Vec<&Path>,
 ) -> Result<ProgramSandbox, Outcome> {
     let context = SandboxContext {
-        root: &commands.tools.root,
+        root: &commands.settings.tools.root,
         cwd,
         programs,
-        environment: &commands.environment,
+        environment: &commands.settings.environment,
     };
     sandbox::locate_sandbox(sandbox, &context)
 }

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use url::Url;
 
 use crate::environment::resolve_template;
 use crate::http::error::{self, LookupError, NonPublicAddress};
-use toolq_core::os::Environment;
+use crate::settings::EngineSettings;
 use toolq_core::types::{HttpBacking, Outcome};
 use toolq_core::url::is_public;
 
@@ -29,9 +28,7 @@ const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The HTTP clients of a run, by the settings in which they differ.
 #[derive(Debug)]
 pub(crate) struct HttpClients {
-    /// How many idle connections each client keeps per host.
-    max_idle_per_host: usize,
-    resolver: Resolver,
+    settings: Arc<EngineSettings>,
     clients: Mutex<HashMap<ClientKey, Client>>,
 }
 
@@ -51,10 +48,9 @@ struct ClientKey {
 }
 
 impl HttpClients {
-    pub(crate) fn new(jobs: NonZeroUsize, resolver: Resolver) -> Self {
+    pub(crate) fn new(settings: Arc<EngineSettings>) -> Self {
         Self {
-            max_idle_per_host: jobs.get(),
-            resolver,
+            settings,
             clients: Mutex::default(),
         }
     }
@@ -69,12 +65,11 @@ impl HttpClients {
         request: &Request,
         backing: &HttpBacking,
         (attempt_timeout, may_repeat): (Duration, bool),
-        environment: &Environment,
     ) -> Result<Client, Outcome> {
         let proxy = backing
             .proxy
             .as_ref()
-            .map(|proxy| resolve_template(proxy, environment))
+            .map(|proxy| resolve_template(proxy, &self.settings.environment))
             .transpose()?;
         let key = ClientKey {
             max_redirects: backing.max_redirects,
@@ -84,7 +79,7 @@ impl HttpClients {
                     .is_some_and(|proxy| proxy.starts_with("https:")),
             public_only: backing.allowed_hosts.is_some(),
             max_idle_per_host: if may_repeat {
-                self.max_idle_per_host
+                self.settings.jobs.get()
             } else {
                 0
             },
@@ -104,7 +99,7 @@ impl HttpClients {
             proxy: None,
             tls: url.scheme() == "https",
             public_only: false,
-            max_idle_per_host: self.max_idle_per_host,
+            max_idle_per_host: self.settings.jobs.get(),
             connect_timeout: (startup * 3 / 4).min(MAX_CONNECT_TIMEOUT),
         };
         self.get_by_key(key, url)
@@ -115,7 +110,7 @@ impl HttpClients {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = key.build_client(&self.resolver).map_err(|error| {
+        let client = key.build_client(&self.settings.resolver).map_err(|error| {
             let origin = url.origin().ascii_serialization();
             error::build_failure(origin, error::root_cause(&error))
         })?;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -36,19 +35,15 @@ pub(crate) struct HttpRunner {
     clients: HttpClients,
     /// Whether a server has answered.
     has_answered: AtomicBool,
-    environment: Arc<Environment>,
-    mask: Arc<Mask>,
-    outputs: Option<PathBuf>,
+    settings: Arc<EngineSettings>,
 }
 
 impl HttpRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+    pub(crate) fn new(settings: Arc<EngineSettings>) -> Self {
         Self {
-            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
+            clients: HttpClients::new(Arc::clone(&settings)),
             has_answered: AtomicBool::default(),
-            environment: Arc::clone(&settings.environment),
-            mask: Arc::clone(&settings.mask),
-            outputs: settings.output_dir.clone(),
+            settings,
         }
     }
 
@@ -60,7 +55,7 @@ impl HttpRunner {
             trace,
             timeout: limit,
             cancel,
-            output_counter: meter,
+            output_counter,
             control,
             ..
         } = attempt;
@@ -70,15 +65,14 @@ impl HttpRunner {
         };
         let send_guard = SendGuard::default();
         let meta = (&*key, trace.as_ref());
-        let request = build_request(invocation, backing, &job, meta, &self.environment);
+        let request = build_request(invocation, backing, &job, meta, &self.settings.environment);
         let request = match request {
             Ok(request) => send_guard.guard_request(request, tool.effect, backing),
             Err(outcome) => return outcome.into(),
         };
         let origin = request.url().origin().ascii_serialization();
         let select = backing.select.clone();
-        let body = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, select)
-            .with_counter(meter);
+        let body = OutputCollector::for_response(tool, select, &self.settings, output_counter);
         // Owned here rather than by the future that reads the response, so that a timeout doesn't lose what was read.
         let mut pending = PendingResponse { head: None, body };
         let read = tokio::select! {
@@ -88,7 +82,7 @@ impl HttpRunner {
             () = canceled(cancel, &control) => return pending.into_canceled(&send_guard, tool.effect),
             () = control.sleep(limit.duration) => Err(timeout_error(limit.configured, &send_guard, &origin)),
         };
-        pending.into_attempt_result(read, tool.effect, &self.mask)
+        pending.into_attempt_result(read, tool.effect, &self.settings.mask)
     }
 
     /// Sends the request and reads the response into `pending`.
@@ -104,8 +98,7 @@ impl HttpRunner {
     ) -> Result<(), HttpError> {
         let attempt_timeout = tool.timeout.after;
         let client = |request: &Request, may_repeat: bool| {
-            let terms = (attempt_timeout, may_repeat);
-            self.clients.get(request, backing, terms, &self.environment)
+            (self.clients).get(request, backing, (attempt_timeout, may_repeat))
         };
         // Only behind an answer, there may be a connection that is kept.
         let has_kept = self.has_answered.load(Ordering::Relaxed);

@@ -12,5 +12,5 @@ mod server_life;
 mod transport;
 
 pub use announcement::ServerAnnouncement;
-pub(crate) use runner::McpRunner;
+pub(crate) use server_connections::McpRunner;
 pub(crate) use server_life::{ServerNotice, emit_notices};

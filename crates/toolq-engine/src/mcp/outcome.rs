@@ -384,21 +384,13 @@ fn masked_json(block: &ContentBlock, mask: &Mask) -> Option<Box<RawValue>> {
 const NOUN: &str = "structured content";
 
 /// Reads structured content with the schemas that calls have needed, compiled once each.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct StructuredContentReader {
-    mask: Arc<Mask>,
     /// By the digest of the tool's definition. `None` can't be compiled, and checks nothing.
     compiled: Mutex<HashMap<String, Option<Arc<CompiledSchema>>>>,
 }
 
 impl StructuredContentReader {
-    pub(crate) fn new(mask: Arc<Mask>) -> Self {
-        Self {
-            mask,
-            compiled: Mutex::default(),
-        }
-    }
-
     /// Returns the structured content of a result, with secrets masked. Returns `None` if it has none, if no schema
     /// describes it, or if it is longer than `max_bytes`: JSON can't be cut.
     ///
@@ -409,6 +401,7 @@ impl StructuredContentReader {
         lock: Option<&ToolLock>,
         result: &CallToolResult,
         max_bytes: u64,
+        mask: &Mask,
     ) -> Result<Option<Box<RawValue>>, String> {
         let (Some(content), Some(lock)) = (&result.structured_content, lock) else {
             return Ok(None);
@@ -417,13 +410,13 @@ impl StructuredContentReader {
             return Ok(None);
         };
         if let Some(violation) = find_violation(&schema, content.get(), NOUN) {
-            return Err(self.mask.apply(&violation).into_owned());
+            return Err(mask.apply(&violation).into_owned());
         }
         let compact = strip_whitespace(content.get());
         if compact.len() as u64 > max_bytes {
             return Ok(None);
         }
-        let masked = self.mask.apply_to_json(&compact).into_owned();
+        let masked = mask.apply_to_json(&compact).into_owned();
         if masked != compact && find_violation(&schema, &masked, NOUN).is_some() {
             return Err(
                 "the structured content violates the output schema once its secrets are masked"

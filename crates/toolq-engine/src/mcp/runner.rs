@@ -3,10 +3,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::pending;
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -21,17 +20,13 @@ use crate::mcp::connection::{
     CallReply, ConnectionCall, ConnectionEnded, SentCall, ServerConnection,
 };
 use crate::mcp::outcome::{
-    Attachments, StructuredContentReader, add_client_content, choose_parts, client_blocks,
-    outcome_of_reply, refuse_output, transport_error,
+    Attachments, add_client_content, choose_parts, client_blocks, outcome_of_reply, refuse_output,
+    transport_error,
 };
-use crate::mcp::server_connections::ServerConnections;
-use crate::mcp::server_life::ServerNotice;
+use crate::mcp::server_connections::McpRunner;
 use crate::output::OutputCollector;
 use crate::reach::Reach;
-use crate::settings::EngineSettings;
-use redact::Mask;
 use toolq_core::answer::failure_cause;
-use toolq_core::os::Environment;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
     Backing, CallOutput, CallTrace, ClientContent, Effect, McpBacking, McpInvocation, Outcome,
@@ -39,28 +34,7 @@ use toolq_core::types::{
 };
 use toolq_mcp::client::CallMeta;
 
-/// Calls the tools of the servers of a tools.yaml.
-pub(crate) struct McpRunner {
-    environment: Arc<Environment>,
-    mask: Arc<Mask>,
-    outputs: Option<PathBuf>,
-    pub(crate) connections: ServerConnections,
-    next_ticket: AtomicU64,
-    structured_content: StructuredContentReader,
-}
-
 impl McpRunner {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
-        Self {
-            environment: Arc::clone(&settings.environment),
-            mask: Arc::clone(&settings.mask),
-            outputs: settings.output_dir.clone(),
-            connections: ServerConnections::new(settings),
-            next_ticket: AtomicU64::new(0),
-            structured_content: StructuredContentReader::new(Arc::clone(&settings.mask)),
-        }
-    }
-
     /// Runs one attempt. `commands` starts the server if it isn't running.
     pub(crate) async fn run(
         &self,
@@ -88,8 +62,8 @@ impl McpRunner {
         let timed_out = pin!(attempt.control.sleep(attempt.timeout.duration));
         let canceled = pin!(canceled(attempt.cancel));
         let (end, sent) = self.exchange(&exchange, timed_out, canceled).await;
-        let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
-            .with_counter(attempt.output_counter);
+        let counter = attempt.output_counter;
+        let output = OutputCollector::for_response(tool, None, &self.settings, counter);
         match end {
             CallEnd::NotSent(outcome) => outcome.into(),
             CallEnd::Replied(reply) => {
@@ -127,11 +101,12 @@ impl McpRunner {
         commands: &CommandRunner,
     ) -> AttemptResult {
         let server = &backing.server;
+        let mask = &self.settings.mask;
         let start_failure = |errno| commands.server_start_failure(server, errno);
         let structured = match &reply {
             CallReply::Answered(Ok(result)) if !result.is_error => {
-                self.structured_content
-                    .read(backing.lock.as_deref(), result, tool.max_output)
+                let lock = backing.lock.as_deref();
+                (self.structured_content).read(lock, result, tool.max_output, mask)
             }
             _ => Ok(None),
         };
@@ -146,15 +121,15 @@ impl McpRunner {
         let is_json = output.kind() == OutputKind::Json;
         let effect = (tool.effect, was_sent);
         let attachments = Attachments {
-            dir: self.outputs.clone(),
+            dir: self.settings.output_dir.clone(),
             max_bytes: tool.max_saved,
-            mask: Arc::clone(&self.mask),
+            mask: Arc::clone(mask),
             count: Cell::default(),
             kept: RefCell::default(),
         };
         let blocks = match &reply {
             CallReply::Answered(Ok(result)) if !result.is_error && !is_json => {
-                client_blocks(result, max_shown, &self.mask, &attachments)
+                client_blocks(result, max_shown, mask, &attachments)
             }
             _ => None,
         };
@@ -168,16 +143,6 @@ impl McpRunner {
             outcome,
             retry_after,
         }
-    }
-
-    /// As [`ServerConnections::connect`].
-    pub(super) async fn connect(
-        &self,
-        server: &Arc<ServerConfig>,
-        control: &RunControl,
-        commands: &CommandRunner,
-    ) -> Result<ServerConnection, Outcome> {
-        self.connections.connect(server, control, commands).await
     }
 
     /// Asks a server for its tools. `commands` starts it if it isn't running.
@@ -208,16 +173,6 @@ impl McpRunner {
         reply.map_err(|reply| {
             reply.describe(|errno| cause(commands.server_start_failure(server, errno)))
         })
-    }
-
-    /// Returns what happened to servers since this was last asked.
-    pub(crate) fn take_notices(&self) -> Vec<ServerNotice> {
-        self.connections.take_notices()
-    }
-
-    /// Ends all servers, and waits until they have ended.
-    pub(crate) fn close(&self) {
-        self.connections.close();
     }
 }
 
@@ -306,9 +261,9 @@ impl McpRunner {
         is_repeated: &mut bool,
     ) -> Result<SentCall, Outcome> {
         let server = &exchange.backing.server;
-        let arguments = resolve_raw(&exchange.invocation.arguments, &self.environment)?;
+        let arguments = resolve_raw(&exchange.invocation.arguments, &self.settings.environment)?;
         loop {
-            let connection = match self.connections.find(server) {
+            let connection = match self.find(server) {
                 Some(connection) => connection,
                 // Most calls find a connection, and shouldn't need memory for what opens one.
                 None => Box::pin(self.connect(server, exchange.control, exchange.commands)).await?,

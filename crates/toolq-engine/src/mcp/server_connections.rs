@@ -1,8 +1,8 @@
-//! The connections to the servers of a run. Each server has a slot of its own, so that only its own calls wait while it
-//! starts or ends.
+//! What runs MCP backings, and its connections to the servers of a run. Each server has a slot of its own, so that only its own
+//! calls wait while it starts or ends.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{mem, thread};
@@ -17,25 +17,23 @@ use crate::control::RunControl;
 use crate::http::HttpClients;
 use crate::mcp::connection::ServerConnection;
 use crate::mcp::http_transport::{HttpEndpoint, HttpTransport};
-use crate::mcp::outcome::transport_error;
+use crate::mcp::outcome::{StructuredContentReader, transport_error};
 use crate::mcp::process::ServerProcess;
 use crate::mcp::server_life::{ServerLife, ServerNotice, ServerNotices};
 use crate::mcp::transport::Transport;
 use crate::settings::EngineSettings;
 use crate::timing::SERVER_GRACE;
-use redact::Mask;
-use toolq_core::os::Environment;
 use toolq_core::text::{format_count, format_duration};
 use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
 
 /// How often the end of a run looks whether a start has ended.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Starts servers or connects to them, each when it is first needed.
-pub(crate) struct ServerConnections {
-    environment: Arc<Environment>,
-    mask: Arc<Mask>,
-    outputs: Option<PathBuf>,
+/// Calls the tools of the servers of a tools.yaml. It starts servers or connects to them, each when it is first needed.
+pub(crate) struct McpRunner {
+    pub(super) settings: Arc<EngineSettings>,
+    pub(super) next_ticket: AtomicU64,
+    pub(super) structured_content: StructuredContentReader,
     clients: HttpClients,
     /// The servers as tools.yaml has them since it was read again. A call that was checked before that starts no other.
     current: Mutex<Option<Vec<Arc<ServerConfig>>>>,
@@ -47,13 +45,13 @@ pub(crate) struct ServerConnections {
 /// The connection to one server. Locked while the server starts, so that it starts once, and while the one before it ends.
 type ServerSlot = tokio::sync::Mutex<Option<OpenConnection>>;
 
-impl ServerConnections {
-    pub(crate) fn new(settings: &EngineSettings) -> Self {
+impl McpRunner {
+    pub(crate) fn new(settings: Arc<EngineSettings>) -> Self {
         Self {
-            environment: Arc::clone(&settings.environment),
-            mask: Arc::clone(&settings.mask),
-            outputs: settings.output_dir.clone(),
-            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
+            clients: HttpClients::new(Arc::clone(&settings)),
+            settings,
+            next_ticket: AtomicU64::default(),
+            structured_content: StructuredContentReader::default(),
             current: Mutex::default(),
             slots: Mutex::default(),
             notices: ServerNotices::default(),
@@ -95,7 +93,7 @@ impl ServerConnections {
             server,
             transport,
             control.clone(),
-            Arc::clone(&self.mask),
+            Arc::clone(&self.settings.mask),
             (life, sender),
             is_legacy,
         );
@@ -160,13 +158,20 @@ impl ServerConnections {
         match &server.transport {
             ServerTransport::Program(program) => {
                 let (child, pipes) = commands.start_server(program).await?;
-                let (outputs, mask) = (self.outputs.clone(), Arc::clone(&self.mask));
-                let process = ServerProcess::new(child, pipes, outputs, mask);
+                let EngineSettings {
+                    output_dir, mask, ..
+                } = &*self.settings;
+                let process =
+                    ServerProcess::new(child, pipes, output_dir.clone(), Arc::clone(mask));
                 Ok(Transport::Program(Box::new(process)))
             }
             ServerTransport::Endpoint(endpoint) => {
-                let endpoint =
-                    HttpEndpoint::resolve(server, endpoint, &self.clients, &self.environment)?;
+                let endpoint = HttpEndpoint::resolve(
+                    server,
+                    endpoint,
+                    &self.clients,
+                    &self.settings.environment,
+                )?;
                 Ok(Transport::Endpoint(Box::new(HttpTransport::new(endpoint))))
             }
         }

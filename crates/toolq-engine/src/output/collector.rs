@@ -1,12 +1,12 @@
 //! Collects the output of a command or the body of a response, and turns it into content for the model, as the tool's
 //! `output` declares.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
 use crate::output::parser::OutputParser;
 use crate::run_budget::OutputCounter;
+use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::types::{
     CallEnding, CallOutput, CaptureStats, Outcome, OutputKind, ResultContent, Tool,
@@ -23,7 +23,7 @@ pub(crate) struct OutputCollector {
     /// Whether one trailing newline is removed: programs end their last line with one.
     trim_newline: bool,
     /// Counts every byte for the run's output budget.
-    counter: Option<OutputCounter>,
+    counter: OutputCounter,
 }
 
 #[derive(Debug)]
@@ -33,29 +33,41 @@ enum OutputCapture {
 }
 
 impl OutputCollector {
-    /// Creates a collector for the stdout of a command of `tool`.
-    pub(crate) fn for_command(tool: &Tool, outputs: Option<&PathBuf>, mask: &Arc<Mask>) -> Self {
+    /// Creates a collector for the stdout of a command of `tool`. `counter` counts every byte.
+    pub(crate) fn for_command(
+        tool: &Tool,
+        settings: &EngineSettings,
+        counter: OutputCounter,
+    ) -> Self {
         let limits = CaptureLimits {
             shows_lines: !tool.raw_output,
-            ..CaptureLimits::new(tool, outputs)
+            ..CaptureLimits::new(tool, settings.output_dir.as_ref())
         };
         Self {
             trim_newline: true,
-            ..Self::new(tool, limits, mask, None)
+            ..Self::new(tool, limits, None, &settings.mask, counter)
         }
     }
 
-    /// Creates a collector for the body of a response, or the part of it that `select` (a JSON pointer) names.
+    /// Creates a collector for the body of a response, or the part of it that `select` (a JSON pointer) names. `counter` counts
+    /// every byte.
     pub(crate) fn for_response(
         tool: &Tool,
-        outputs: Option<&PathBuf>,
-        mask: &Arc<Mask>,
         select: Option<String>,
+        settings: &EngineSettings,
+        counter: OutputCounter,
     ) -> Self {
-        Self::new(tool, CaptureLimits::new(tool, outputs), mask, select)
+        let limits = CaptureLimits::new(tool, settings.output_dir.as_ref());
+        Self::new(tool, limits, select, &settings.mask, counter)
     }
 
-    fn new(tool: &Tool, limits: CaptureLimits, mask: &Arc<Mask>, select: Option<String>) -> Self {
+    fn new(
+        tool: &Tool,
+        limits: CaptureLimits,
+        select: Option<String>,
+        mask: &Arc<Mask>,
+        counter: OutputCounter,
+    ) -> Self {
         let capture = match (tool.output, &select) {
             (OutputKind::Text, None) => {
                 OutputCapture::Text(Box::new(TextCapture::new(limits.clone(), Arc::clone(mask))))
@@ -73,7 +85,7 @@ impl OutputCollector {
                 schema: tool.output_schema.clone(),
             },
             trim_newline: false,
-            counter: None,
+            counter,
         }
     }
 
@@ -99,14 +111,6 @@ impl OutputCollector {
         self.parser.limits.max_shown
     }
 
-    /// Counts every byte with `counter`.
-    pub(crate) fn with_counter(self, counter: OutputCounter) -> Self {
-        Self {
-            counter: Some(counter),
-            ..self
-        }
-    }
-
     /// Returns how many bytes can be used at most: no more are shown, saved or parsed.
     pub(crate) fn max_useful_bytes(&self) -> u64 {
         match self.capture {
@@ -120,9 +124,7 @@ impl OutputCollector {
 
     /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if let Some(counter) = &self.counter {
-            counter.add(bytes.len());
-        }
+        self.counter.add(bytes.len());
         match &mut self.capture {
             OutputCapture::Text(text) => text.push(bytes),
             OutputCapture::Document(document) => document.push(bytes),

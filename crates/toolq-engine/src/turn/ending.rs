@@ -153,7 +153,7 @@ impl RunningTurn<'_> {
     ) {
         self.record_doubt(call_ref, outcome);
         let is_kept = self.note_output(call_ref, tool, outcome);
-        let EngineSettings { tools, mask, .. } = &self.engine.settings;
+        let EngineSettings { tools, mask, .. } = &*self.engine.settings;
         let wording = AnswerWording {
             messages: tool.map_or(&tools.messages, |tool| &tool.messages),
             mask,
