@@ -15,8 +15,8 @@ use crate::descendants;
 use crate::program::SpawnRequest;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest, send_with_fds};
 use crate::sandbox::ProgramSandbox;
-use crate::sandbox::SandboxShape;
 use crate::supervisor::SupervisorClient;
+use crate::system_call_filter::SandboxShape;
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
 /// the pools.

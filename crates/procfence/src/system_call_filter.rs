@@ -7,8 +7,6 @@ use std::mem::offset_of;
 
 use libc::{seccomp_data, sock_filter};
 
-use crate::sandbox::{SandboxShape, SandboxSockets};
-
 /// With keys, a program could use and change those of the user. Operations of an `io_uring`, such as
 /// opening a socket, aren't system calls, so this filter doesn't see them.
 const UNCONFINED_CALLS: [libc::c_long; 4] = [
@@ -104,6 +102,22 @@ const READING_REQUESTS: [u32; 5] = [
     0x801C_581F, // FS_IOC_FSGETXATTR
     0xC020_660B, // FS_IOC_FIEMAP
 ];
+
+/// What a reaper gives up for good to start programs with this sandbox, and all with the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SandboxShape {
+    pub(crate) sockets: SandboxSockets,
+    /// Whether programs may change files that aren't temporary.
+    pub(crate) changes_files: bool,
+}
+
+/// The sockets that programs may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SandboxSockets {
+    None,
+    All,
+    TcpClients,
+}
 
 /// Builds the filter of sandboxes.
 ///

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
-use crate::agent::{AgentScope, TurnHandle};
+use crate::agent_requests::TurnHandle;
+use crate::agent_scope::AgentScope;
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::reach::Reach;

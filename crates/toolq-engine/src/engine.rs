@@ -1,15 +1,20 @@
 //! The engine, which runs turns.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::mcp::emit_notices;
+use crate::recall::{RememberedWrites, is_first_write, open_calls};
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
 use crate::turn::{ConcurrentTurns, RunningTurn, TurnRequest, TurnSink};
-use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnOrigin};
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::types::{CheckedCall, EmitError, EventSink, Turn, TurnOrigin};
 
 /// Runs turns, one after another.
 pub struct Engine {
@@ -92,5 +97,76 @@ impl Engine {
         ConcurrentTurns::new(&self.state, &sink, &delivery)
             .run(requests)
             .await;
+    }
+}
+
+// What turns are asked before they run, and those that were read as a whole.
+
+impl Engine {
+    /// Finds the writes of a turn that have run or may have. They are answered when their turn comes.
+    pub async fn find_remembered_writes(
+        &self,
+        turn: Turn,
+        checker: &CallChecker,
+        writes: &mut RememberedWrites,
+    ) {
+        let Some(memory) = &self.state.settings.memory else {
+            return;
+        };
+        let (memory, tools) = (Arc::clone(memory), Arc::clone(&self.state.settings.tools));
+        let origin = turn.origin.clone();
+        let calls = checker.check_turn(turn);
+        if !calls.iter().any(|checked| is_first_write(checked, &tools)) {
+            return;
+        }
+        let mut found = std::mem::take(writes);
+        let work = spawn_blocking(move || {
+            found.find(memory.history(), &tools, &calls, &origin);
+            found
+        });
+        *writes = work.await.unwrap_or_default();
+    }
+
+    /// Describes the tools that a turn needs, checks its calls, and asks the memory about them. `writes` are those of the whole input.
+    pub async fn prepare_turn(
+        &mut self,
+        turn: Turn,
+        (checker, writes): (&CallChecker, &mut RememberedWrites),
+        sink: &mut dyn EventSink,
+    ) -> Vec<CheckedCall> {
+        self.set_turn_origin(turn.origin.clone());
+        let tools = Arc::clone(&self.state.settings.tools);
+        let mut undescribed = undescribed_tools(&tools, &turn.calls);
+        if !undescribed.is_empty() {
+            let calls = checker.check_turn(turn.clone());
+            let calls = self.recall(calls, &mut writes.clone()).await;
+            undescribed = undescribed_tools(&tools, open_calls(&calls));
+        }
+        let discovery = self.schema_discovery();
+        discovery.discover(&undescribed, sink).await;
+        self.recall(checker.check_turn(turn), writes).await
+    }
+
+    /// Adds to the calls of a turn what the memory knows of them.
+    pub async fn recall(
+        &self,
+        calls: Vec<CheckedCall>,
+        writes: &mut RememberedWrites,
+    ) -> Vec<CheckedCall> {
+        self.state.recall(calls, writes).await
+    }
+
+    /// Answers a turn that was read as a whole: prepares it, and runs what isn't known. Returns when each of its calls has been
+    /// answered and delivered.
+    pub async fn answer_turn(
+        &mut self,
+        turn: Turn,
+        known: (&CallChecker, &mut RememberedWrites),
+        sink: &mut dyn EventSink,
+        delivery: &mut dyn AnswerDelivery,
+    ) {
+        let number = turn.number;
+        let calls = self.prepare_turn(turn, known, sink).await;
+        self.run_turn(number, calls, sink, delivery).await;
     }
 }

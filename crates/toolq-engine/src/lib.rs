@@ -5,6 +5,8 @@
 //! are tasks. Nothing here knows about logs, screens or dialects.
 
 mod agent;
+mod agent_requests;
+mod agent_scope;
 mod approval;
 mod attempt;
 mod backends;
@@ -20,6 +22,7 @@ mod machine_check;
 mod mcp;
 mod message_feeder;
 mod output;
+mod output_reader;
 mod reach;
 mod recall;
 mod result_cache;
@@ -38,14 +41,17 @@ pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::{SchemaDiscovery, ServerLister};
 pub use engine::Engine;
-pub use host::{HostCall, HostFuture, HostReply, HostTools, text_of_host_content};
-pub use http::{Resolver, http_client_builder};
+pub use host::text_of_host_content;
+pub use http::http_client_builder;
 pub use machine_check::{UntrackableTool, check_machine};
 pub use mcp::ServerAnnouncement;
 pub use message_feeder::MessageSource;
 pub use recall::RememberedWrites;
 pub use run_budget::BudgetLimits;
-pub use settings::{AnswerDelivery, EngineSettings, SUPERVISOR_PROGRAM, random_task_id};
+pub use settings::{
+    AnswerDelivery, EngineSettings, HostCall, HostFuture, HostReply, HostTools, Resolver,
+    SUPERVISOR_PROGRAM, random_task_id,
+};
 pub use timing::DROP_DEADLINE;
 pub use turn::{LateResult, TurnRequest};
 

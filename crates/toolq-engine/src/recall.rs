@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
-use crate::engine::Engine;
-use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
-use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{
-    Backing, Call, CallHistory, CallMemory, CheckedCall, EarlierRun, Effect, EmitError, EventSink,
-    MemoryVerdict, Outcome, RecalledCall, RunsAgain, Tool, ToolsConfig, Turn, TurnOrigin, Verdict,
+    Backing, Call, CallHistory, CallMemory, CheckedCall, EarlierRun, Effect, EmitError,
+    MemoryVerdict, Outcome, RecalledCall, RunsAgain, Tool, ToolsConfig, TurnOrigin, Verdict,
 };
 
 /// How deep agents are followed that work for agents. Deeper ones count as if they wrote.
@@ -192,7 +189,7 @@ impl RememberedWrites {
 }
 
 /// Returns whether a call may write, and doesn't repeat another one.
-fn is_first_write(checked: &CheckedCall, tools: &ToolsConfig) -> bool {
+pub(crate) fn is_first_write(checked: &CheckedCall, tools: &ToolsConfig) -> bool {
     let accepted = checked.verdict.accepted();
     accepted.is_some_and(|accepted| may_write(&accepted.tool, tools)) && checked.repeats.is_none()
 }
@@ -302,74 +299,5 @@ impl EngineState {
             }
             None => calls,
         }
-    }
-}
-
-impl Engine {
-    /// Finds the writes of a turn that have run or may have. They are answered when their turn comes.
-    pub async fn find_remembered_writes(
-        &self,
-        turn: Turn,
-        checker: &CallChecker,
-        writes: &mut RememberedWrites,
-    ) {
-        let Some(memory) = &self.state.settings.memory else {
-            return;
-        };
-        let (memory, tools) = (Arc::clone(memory), Arc::clone(&self.state.settings.tools));
-        let origin = turn.origin.clone();
-        let calls = checker.check_turn(turn);
-        if !calls.iter().any(|checked| is_first_write(checked, &tools)) {
-            return;
-        }
-        let mut found = std::mem::take(writes);
-        let work = spawn_blocking(move || {
-            found.find(memory.history(), &tools, &calls, &origin);
-            found
-        });
-        *writes = work.await.unwrap_or_default();
-    }
-
-    /// Describes the tools that a turn needs, checks its calls, and asks the memory about them. `writes` are those of the whole input.
-    pub async fn prepare_turn(
-        &mut self,
-        turn: Turn,
-        (checker, writes): (&CallChecker, &mut RememberedWrites),
-        sink: &mut dyn EventSink,
-    ) -> Vec<CheckedCall> {
-        self.set_turn_origin(turn.origin.clone());
-        let tools = Arc::clone(&self.state.settings.tools);
-        let mut undescribed = undescribed_tools(&tools, &turn.calls);
-        if !undescribed.is_empty() {
-            let calls = checker.check_turn(turn.clone());
-            let calls = self.recall(calls, &mut writes.clone()).await;
-            undescribed = undescribed_tools(&tools, open_calls(&calls));
-        }
-        let discovery = self.schema_discovery();
-        discovery.discover(&undescribed, sink).await;
-        self.recall(checker.check_turn(turn), writes).await
-    }
-
-    /// Adds to the calls of a turn what the memory knows of them.
-    pub async fn recall(
-        &self,
-        calls: Vec<CheckedCall>,
-        writes: &mut RememberedWrites,
-    ) -> Vec<CheckedCall> {
-        self.state.recall(calls, writes).await
-    }
-
-    /// Answers a turn that was read as a whole: prepares it, and runs what isn't known. Returns when each of its calls has been
-    /// answered and delivered.
-    pub async fn answer_turn(
-        &mut self,
-        turn: Turn,
-        known: (&CallChecker, &mut RememberedWrites),
-        sink: &mut dyn EventSink,
-        delivery: &mut dyn AnswerDelivery,
-    ) {
-        let number = turn.number;
-        let calls = self.prepare_turn(turn, known, sink).await;
-        self.run_turn(number, calls, sink, delivery).await;
     }
 }

@@ -1,16 +1,26 @@
-//! The settings of an engine, and the interface by which it delivers results.
+//! The settings of an engine, and the interfaces through which it delivers results, has calls served and finds hosts.
 
-use crate::approval::Approver;
-use crate::host::HostTools;
-use crate::http::Resolver;
-use crate::run_budget::BudgetLimits;
-use redact::Mask;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use crate::approval::Approver;
+use crate::run_budget::BudgetLimits;
+use redact::Mask;
+use toolq_core::json::Input;
 use toolq_core::os::Environment;
-use toolq_core::types::{CallAnswer, CallMemory, CallRef, EventSink, ToolsConfig, TraceContext};
+use toolq_core::types::{
+    CallAnswer, CallMemory, CallRef, Effect, EventSink, ToolsConfig, TraceContext,
+};
 
 /// The running program, even if its file was replaced in the meantime.
 pub const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
@@ -111,6 +121,85 @@ where
 {
     fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         self(call, answer, sink);
+    }
+}
+
+/// What serves the tools with `backing: host`.
+pub trait HostTools: fmt::Debug + Send + Sync {
+    /// Runs one call. Dropping the future means that the result is no longer needed: the call has timed out, or was
+    /// canceled.
+    fn run<'a>(&'a self, call: &'a HostCall) -> HostFuture<'a>;
+}
+
+/// The reply to come.
+pub type HostFuture<'a> = Pin<Box<dyn Future<Output = HostReply> + Send + 'a>>;
+
+/// A call of a host tool.
+#[derive(Debug, Clone)]
+pub struct HostCall {
+    /// Which call it is.
+    pub call: CallRef,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The input, after defaults and coercion. It isn't masked.
+    pub input: Input,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// The same for all attempts of the call, in every run.
+    pub idempotency_key: Arc<str>,
+    /// How long the attempt may take.
+    pub timeout: Duration,
+}
+
+/// How the host replied to a call.
+#[derive(Debug)]
+pub enum HostReply {
+    /// It ran.
+    Done {
+        /// A text or a list of content blocks; with `output: json`, any JSON. `None` is an empty text.
+        content: Option<Box<RawValue>>,
+        /// Whether the model receives it as an error.
+        is_error: bool,
+    },
+    /// There will be no result.
+    Lost {
+        /// Whether the host may have seen the call.
+        was_sent: bool,
+        /// Why, without a period.
+        why: String,
+    },
+}
+
+// How hosts of requests are found.
+
+/// A pending lookup.
+pub(crate) type AddressFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Resolves host names to addresses. Tests provide their own.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Resolver")]
+pub struct Resolver(Arc<dyn Fn(String) -> AddressFuture + Send + Sync>);
+
+impl Resolver {
+    /// Creates the resolver of the system, which uses its hosts file and name servers.
+    pub fn system() -> Self {
+        Self::new(|name| async move {
+            let addresses = tokio::net::lookup_host((name, 0)).await?;
+            Ok(addresses.map(|address| address.ip()).collect())
+        })
+    }
+
+    /// Creates a resolver from a function.
+    pub fn new<F>(resolve: impl Fn(String) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
+    {
+        Self(Arc::new(move |name| Box::pin(resolve(name))))
+    }
+
+    /// Looks up a name.
+    pub(crate) fn look_up(&self, name: String) -> AddressFuture {
+        (self.0)(name)
     }
 }
 

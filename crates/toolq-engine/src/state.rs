@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::agent::AgentScope;
+use crate::agent_scope::AgentScope;
 use crate::attempt::{AttemptRunner, CallJob};
 use crate::backends::BackendRunner;
 use crate::control::RunControl;

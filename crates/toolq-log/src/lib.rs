@@ -12,7 +12,9 @@
 //! terminal.
 
 mod call_log;
+mod claims;
 mod error;
+mod identity;
 mod locked_log;
 pub mod memory;
 mod prune;
@@ -26,7 +28,7 @@ mod write;
 
 pub use call_log::{CallEvent, CallLog};
 pub use error::{Access, Corruption, LogError};
-pub use locked_log::LockedLog;
+pub use locked_log::{LockedLog, record_settlement, settle_call};
 pub use prune::{PruneOptions, PruneResult, list_stale_blob_dirs};
 pub use reader::RecordReader;
 pub use records::{

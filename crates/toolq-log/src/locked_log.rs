@@ -12,16 +12,17 @@ use std::sync::Arc;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::claims::{Made, Settlement};
 use crate::error::LogError;
-use crate::memory::{LogIndex, MemoryUse, RememberedIn};
+use crate::memory::{CallInDoubt, LogIndex, MemoryUse, RememberedIn, SettleError, find_call};
 use crate::reader::MAX_TORN_BYTES;
 use crate::records::{
     FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionRecord, sha256_hex,
+    write_file_atomically,
 };
 use crate::sessions;
 use crate::write::{
     DiskFile, Journal, LogReplica, ReplicatedFile, SessionLog, Storage, unreliable_file_system,
-    write_file_atomically,
 };
 use redact::Mask;
 use toolq_core::os::{Clock, failpoint};
@@ -115,7 +116,7 @@ impl LockedLog {
     }
 
     /// Sets a torn end aside, appends how a call was settled, whose `tool_call` is `record`, and waits until that is durable.
-    pub(crate) fn append_settlement(
+    fn append_settlement(
         self,
         record: Option<Uuid>,
         (fields, result): (&ResolveRecord<'_>, &Option<Value>),
@@ -171,6 +172,59 @@ impl LockedLog {
         }
         Ok(log)
     }
+}
+
+// Says what became of a call in doubt.
+
+/// Records what became of the call in doubt that `id` names in one of `logs`, or by its key. The first who says so is right.
+///
+/// # Errors
+/// No such call is in doubt, or it was settled before.
+pub fn settle_call(
+    id: &str,
+    logs: &[PathBuf],
+    place: &RememberedIn,
+    settlement: &Settlement,
+) -> Result<CallInDoubt, SettleError> {
+    let (store, call) = find_call(id, logs, place)?;
+    match store.make_entry(|entries| entries.settle(&call.name, settlement))? {
+        Made::New => {
+            if store.is_own_log() {
+                // The entry decides. The record tells those who read only the log, so it may be missing.
+                let _ = append_settlement(&call, &call.log, settlement, Clock::system());
+            }
+            Ok(call)
+        }
+        Made::Existed(earlier) => Err(SettleError::Settled {
+            id: id.to_owned(),
+            earlier: Box::new(earlier),
+        }),
+    }
+}
+
+/// As [`settle_call`], as a record of a log that is the memory and that no run holds.
+///
+/// # Errors
+/// Those of [`settle_call`].
+pub fn record_settlement(
+    id: &str,
+    log: &Path,
+    settlement: &Settlement,
+    clock: Clock,
+) -> Result<(), SettleError> {
+    let (_, call) = find_call(id, &[log.to_owned()], &RememberedIn::log(log))?;
+    Ok(append_settlement(&call, log, settlement, clock)?)
+}
+
+fn append_settlement(
+    call: &CallInDoubt,
+    log: &Path,
+    settlement: &Settlement,
+    clock: Clock,
+) -> Result<(), LogError> {
+    let locked = LockedLog::open(log)?;
+    let fields = ResolveRecord::new((&*call.tool_use_id, &*call.tool), &call.name, settlement);
+    locked.append_settlement(call.record, (&fields, &settlement.result), clock)
 }
 
 // Sets the torn end of a log aside. Nothing ever acted on a torn record: a call starts only after the write of its

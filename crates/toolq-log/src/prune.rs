@@ -14,15 +14,14 @@ use uuid::Uuid;
 use crate::error::{Corruption, LogError};
 use crate::reader::RecordReader;
 use crate::records::record::write_sealed_line;
-use crate::records::{NewRecord, Record, RecordKind, StartRecord};
+use crate::records::{
+    NewRecord, PRUNED_RESULT, Record, RecordKind, StartRecord, write_file_atomically,
+};
 use crate::sessions::{
     self, BlobDir, SessionFiles, is_default_log_name, list_matching_files, modified_ms,
 };
-use crate::write::write_file_atomically;
 use toolq_core::types::Effect;
 
-/// What a model reads as the result of a call whose result was pruned.
-pub(crate) const PRUNED_RESULT: &str = "This call was done. Its result is no longer on record.";
 const PRUNED_ERROR: &str = "This call failed. Its result is no longer on record.";
 /// What stays of the metadata of a call's end.
 const KEPT_END_FIELDS: [&str; 10] = [

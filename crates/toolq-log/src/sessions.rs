@@ -14,7 +14,6 @@ use rustix::io::Errno;
 
 use crate::error::LogError;
 use crate::records::{blob_dir_for, is_file_extension, is_sha256_hex};
-use crate::write::is_file_at;
 use toolq_core::os::{Clock, Environment, create_private_dir};
 use toolq_core::text::to_millis;
 
@@ -425,6 +424,12 @@ fn is_torn_copy_of(torn: &Path, log: &Path) -> bool {
     let (torn, log) = (name(torn), name(log));
     let suffix = torn.strip_prefix(log.as_slice());
     suffix.is_some_and(|suffix| suffix.starts_with(b".torn-"))
+}
+
+/// Returns whether `path` leads to this file.
+pub(crate) fn is_file_at(file: &Metadata, path: &Path) -> bool {
+    let current = fs::symlink_metadata(path);
+    current.is_ok_and(|current| (current.dev(), current.ino()) == (file.dev(), file.ino()))
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use crate::turn_log::{TurnLogFile, list_again};
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 use toolq_core::os::Clock;
-use toolq_log::memory::{SettleError, Settlement, record_settlement};
+use toolq_log::memory::{SettleError, Settlement};
+use toolq_log::record_settlement;
 
 /// How often to start over if another process writes to the turn meanwhile.
 const MAX_TRIES: usize = 5;

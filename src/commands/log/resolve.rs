@@ -7,7 +7,8 @@ use crate::output::{CommandError, Exit};
 use crate::settings::LogTarget;
 use redact::Mask;
 use toolq_core::text::escape;
-use toolq_log::memory::{RememberedIn, SettleError, settle_call};
+use toolq_log::memory::{RememberedIn, SettleError};
+use toolq_log::settle_call;
 use toolq_log::{Access, LogError};
 
 /// Records the finding in the memory of the log, or in the one that all runs without `--log` share.

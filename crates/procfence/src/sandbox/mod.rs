@@ -14,6 +14,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
+use crate::system_call_filter::{SandboxShape, SandboxSockets};
+
+#[cfg(target_os = "linux")]
 pub(crate) use reaper_sandboxes::ReaperSandboxes;
 #[cfg(target_os = "linux")]
 pub(crate) use ruleset::PreparedSandbox;
@@ -55,24 +58,6 @@ pub enum PathAccess {
     Write,
     /// Read and write what exists: device files.
     Device,
-}
-
-/// What a reaper gives up for good to start programs with this sandbox, and all with the same.
-#[cfg(target_os = "linux")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SandboxShape {
-    pub(crate) sockets: SandboxSockets,
-    /// Whether programs may change files that aren't temporary.
-    pub(crate) changes_files: bool,
-}
-
-/// The sockets that programs may open.
-#[cfg(target_os = "linux")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SandboxSockets {
-    None,
-    All,
-    TcpClients,
 }
 
 #[cfg(target_os = "linux")]

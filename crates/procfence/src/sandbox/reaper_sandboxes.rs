@@ -19,8 +19,8 @@ use rustix::thread::{
 use tempfile::TempDir;
 
 use crate::sandbox::ruleset::{PreparedSandbox, prepare_ruleset};
-use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
-use crate::system_call_filter::sandbox_filter;
+use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath};
+use crate::system_call_filter::{SandboxShape, sandbox_filter};
 
 /// What a reaper keeps between the calls that it confines.
 #[derive(Default)]

@@ -5,11 +5,7 @@ mod conversation;
 mod endpoint;
 mod error;
 mod model_call;
-mod requests;
 mod runner;
-mod scope;
 
 pub(crate) use error::in_doubt_outcome;
-pub(crate) use requests::{AgentRequest, SubTurnAnswers, SubTurnRequest, TurnHandle};
 pub(crate) use runner::AgentRunner;
-pub(crate) use scope::AgentScope;

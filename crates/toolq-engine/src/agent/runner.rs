@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::error::AgentError;
-use crate::agent::scope::AgentScope;
+use crate::agent_scope::AgentScope;
 use crate::attempt::{Attempt, AttemptResult};
 use crate::http::HttpClients;
 use crate::output::OutputCollector;

@@ -3,10 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::future::Future;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +15,7 @@ use url::Url;
 
 use crate::environment::resolve_template;
 use crate::http::error::{self, LookupError, NonPublicAddress};
-use crate::settings::EngineSettings;
+use crate::settings::{EngineSettings, Resolver};
 use toolq_core::types::{HttpBacking, Outcome};
 use toolq_core::url::is_public;
 
@@ -191,32 +188,6 @@ pub fn http_client_builder(tls: bool) -> ClientBuilder {
 // Resolves host names. If the input chose the name, the lookup itself refuses addresses that aren't public. The client
 // connects to the result of this very lookup, so that a second one can't return other addresses (DNS rebinding).
 
-/// A pending lookup.
-type AddressFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
-
-/// Resolves host names to addresses. Tests provide their own.
-#[derive(Clone, derive_more::Debug)]
-#[debug("Resolver")]
-pub struct Resolver(Arc<dyn Fn(String) -> AddressFuture + Send + Sync>);
-
-impl Resolver {
-    /// Creates the resolver of the system, which uses its hosts file and name servers.
-    pub fn system() -> Self {
-        Self::new(|name| async move {
-            let addresses = tokio::net::lookup_host((name, 0)).await?;
-            Ok(addresses.map(|address| address.ip()).collect())
-        })
-    }
-
-    /// Creates a resolver from a function.
-    pub fn new<F>(resolve: impl Fn(String) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
-    {
-        Self(Arc::new(move |name| Box::pin(resolve(name))))
-    }
-}
-
 /// The resolver of one HTTP client.
 #[derive(Debug)]
 pub(crate) struct ClientResolver {
@@ -227,7 +198,7 @@ pub(crate) struct ClientResolver {
 impl Resolve for ClientResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (name, public_only) = (name.as_str().to_owned(), self.public_only);
-        let lookup = (self.resolver.0)(name.clone());
+        let lookup = self.resolver.look_up(name.clone());
         Box::pin(async move {
             let addresses = lookup.await.map_err(LookupError)?;
             if public_only && !addresses.iter().copied().all(is_public) {

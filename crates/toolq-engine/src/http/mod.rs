@@ -14,7 +14,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use toolq_core::text::truncate;
 
 pub(crate) use clients::HttpClients;
-pub use clients::{Resolver, http_client_builder};
+pub use clients::http_client_builder;
 pub(crate) use error::{HttpError, SendGuard, build_failure, classify_cause, root_cause};
 pub(crate) use runner::HttpRunner;
 

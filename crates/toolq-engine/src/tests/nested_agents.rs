@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::agent::AgentScope;
+use crate::agent_scope::AgentScope;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::engine::Engine;
 use crate::tests::scripted_runner::{

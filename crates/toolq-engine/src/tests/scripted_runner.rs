@@ -11,9 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::engine::Engine;
-use crate::http::Resolver;
 use crate::run_budget::BudgetLimits;
-use crate::settings::{AnswerDelivery, EngineSettings};
+use crate::settings::{AnswerDelivery, EngineSettings, Resolver};
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::agent::{self, AgentRequest, SubTurnAnswers, SubTurnRequest, TurnHandle};
+use crate::agent;
+use crate::agent_requests::{AgentRequest, SubTurnAnswers, SubTurnRequest, TurnHandle};
 use crate::attempt::{
     Attempt, AttemptResult, MAX_QUEUED_PROGRESS, Progress, ProgressSender, run_with_drop_deadline,
 };

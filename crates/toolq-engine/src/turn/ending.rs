@@ -109,7 +109,7 @@ impl RunningTurn<'_> {
         let Some(call_ref) = self.queue.begin_answer(number) else {
             return;
         };
-        self.approvals.forget(number);
+        self.approvals.unapproved.remove(&number);
         let tool = &job.accepted.tool;
         if let Some(usage) = &stats.agent_usage {
             self.emit(&Event::AgentCompleted {

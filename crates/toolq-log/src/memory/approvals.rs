@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::claims::{ClaimsDir, Decided, EntryName, Made, Question};
 use crate::error::LogError;
+use crate::identity::digest_text;
 use crate::memory::RememberedIn;
-use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made, Question};
 use crate::memory::decision::Decision;
-use crate::memory::identity::digest_text;
 use crate::memory::store::MemoryStore;
 use crate::records::sha256_hex;
 use toolq_core::json::{JsonText, meaning_digest};

@@ -1,7 +1,7 @@
 //! Which of the earlier calls a call is, and what becomes of one that an earlier run, or another one, has started. Pure
 //! functions of what the entries of the calls and the logs of their latest attempts say.
 
-use crate::memory::identity::{CallKeys, MemoryKey};
+use crate::identity::{CallKeys, MemoryKey};
 use toolq_core::types::CallContext;
 
 /// The latest attempt at a call, as it is found.

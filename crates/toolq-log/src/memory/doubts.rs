@@ -5,16 +5,13 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use crate::claims::{EntryName, Settlement};
 use crate::error::LogError;
-use crate::locked_log::LockedLog;
+use crate::identity::MemoryKey;
 use crate::memory::RememberedIn;
-use crate::memory::claims::{EntryName, Made, Settlement};
 use crate::memory::decision::{Asker, Decision, decide};
-use crate::memory::identity::MemoryKey;
 use crate::memory::known_call::KnownCall;
 use crate::memory::store::MemoryStore;
-use crate::records::ResolveRecord;
-use toolq_core::os::Clock;
 use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::is_random_id;
 
@@ -40,9 +37,9 @@ pub struct CallInDoubt {
     pub started_ms: Option<u64>,
     /// The log of the run that started it.
     pub log: PathBuf,
-    name: EntryName,
+    pub(crate) name: EntryName,
     /// Its `tool_call`, if its log is there.
-    record: Option<Uuid>,
+    pub(crate) record: Option<Uuid>,
 }
 
 /// Why a call can't be settled.
@@ -158,59 +155,8 @@ pub fn settled_calls(log: &Path, place: &RememberedIn) -> Result<Vec<SettledCall
     Ok(settled)
 }
 
-/// Records what became of the call in doubt that `id` names in one of `logs`, or by its key. The first who says so is right.
-///
-/// # Errors
-/// No such call is in doubt, or it was settled before.
-pub fn settle_call(
-    id: &str,
-    logs: &[PathBuf],
-    place: &RememberedIn,
-    settlement: &Settlement,
-) -> Result<CallInDoubt, SettleError> {
-    let (store, call) = find_call(id, logs, place)?;
-    match store.make_entry(|entries| entries.settle(&call.name, settlement))? {
-        Made::New => {
-            if store.is_own_log() {
-                // The entry decides. The record tells those who read only the log, so it may be missing.
-                let _ = append_settlement(&call, &call.log, settlement, Clock::system());
-            }
-            Ok(call)
-        }
-        Made::Existed(earlier) => Err(SettleError::Settled {
-            id: id.to_owned(),
-            earlier: Box::new(earlier),
-        }),
-    }
-}
-
-/// As [`settle_call`], as a record of a log that is the memory and that no run holds.
-///
-/// # Errors
-/// Those of [`settle_call`].
-pub fn record_settlement(
-    id: &str,
-    log: &Path,
-    settlement: &Settlement,
-    clock: Clock,
-) -> Result<(), SettleError> {
-    let (_, call) = find_call(id, &[log.to_owned()], &RememberedIn::log(log))?;
-    Ok(append_settlement(&call, log, settlement, clock)?)
-}
-
-fn append_settlement(
-    call: &CallInDoubt,
-    log: &Path,
-    settlement: &Settlement,
-    clock: Clock,
-) -> Result<(), LogError> {
-    let locked = LockedLog::open(log)?;
-    let fields = ResolveRecord::new((&*call.tool_use_id, &*call.tool), &call.name, settlement);
-    locked.append_settlement(call.record, (&fields, &settlement.result), clock)
-}
-
 /// Finds the call in doubt that `id` names.
-fn find_call(
+pub(crate) fn find_call(
     id: &str,
     logs: &[PathBuf],
     place: &RememberedIn,

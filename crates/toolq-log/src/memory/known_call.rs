@@ -3,10 +3,10 @@
 use std::io;
 use std::time::Duration;
 
+use crate::claims::{Claim, ClaimsDir, EntryName, Question, Settlement};
 use crate::error::LogError;
-use crate::memory::claims::{Claim, ClaimsDir, EntryName, Question, Settlement};
+use crate::identity::{Identity, MemoryKey};
 use crate::memory::decision::{Attempt, AttemptEnd, LogAccess, Member, ResultKind};
-use crate::memory::identity::{Identity, MemoryKey};
 use crate::memory::log_index::AttemptFacts;
 use toolq_core::types::CallContext;
 

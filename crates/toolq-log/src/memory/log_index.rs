@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::call_log::CallEvent;
+use crate::claims::{EntryName, Settlement};
 use crate::error::{Corruption, CorruptionKind, LogError};
-use crate::memory::claims::{EntryName, Settlement};
+use crate::identity::MemoryKey;
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
-use crate::memory::identity::MemoryKey;
-use crate::prune::PRUNED_RESULT;
 use crate::reader::{LineExtent, RecordReader};
+use crate::records::PRUNED_RESULT;
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, Record, RecordKind, ResolveRecord, SessionRecord,
     StartRecord, TurnRecord,

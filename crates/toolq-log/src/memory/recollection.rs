@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
+use crate::claims::{EntryName, Settlement};
 use crate::error::LogError;
+use crate::identity::{CallKeys, Identity, MemoryKey, Remembered};
 use crate::memory::approvals::approval_digest;
-use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{
     Asker, AttemptEnd, Decision, IfDoubtful, LogAccess, Member, Recalled, recall,
 };
-use crate::memory::identity::{CallKeys, Identity, MemoryKey, Remembered};
 use crate::memory::known_call::{KnownCall, member};
 use crate::memory::log_index::{AttemptFacts, LogIndex, ReadFacts, content_of};
 use crate::memory::store::MemoryStore;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::claims::{Claim, ClaimsDir, EntryName, log_name};
 use crate::error::LogError;
-use crate::memory::claims::{Claim, ClaimsDir, EntryName, log_name};
+use crate::identity::{Identity, MemoryKey};
 use crate::memory::decision::LogAccess;
-use crate::memory::identity::{Identity, MemoryKey};
 use crate::memory::known_call::{KnownCall, add_entries, read_call};
 use crate::memory::log_index::{AttemptFacts, CallFacts, LogIndex, ReadFacts};
 use crate::memory::{MemoryUse, RememberedIn, RunAgain};
@@ -484,5 +484,5 @@ fn lock_state(file: &File, path: &Path) -> Result<LogAccess, LogError> {
 
 fn is_at(file: &File, path: &Path) -> bool {
     file.metadata()
-        .is_ok_and(|metadata| crate::write::is_file_at(&metadata, path))
+        .is_ok_and(|metadata| crate::sessions::is_file_at(&metadata, path))
 }

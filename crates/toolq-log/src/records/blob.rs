@@ -1,8 +1,9 @@
 //! The content of a record: JSON in its line, or a reference to a file in the directory `LOG.d`.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -12,6 +13,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+
+use toolq_core::os::{create_private_dir, failpoint, sync_parent};
+
+/// What a model reads as the result of a call whose result was pruned.
+pub(crate) const PRUNED_RESULT: &str = "This call was done. Its result is no longer on record.";
 
 /// How a reference to a blob begins. Other content that begins like this is stored as a blob, too, so that it can't be
 /// mistaken for a reference.
@@ -195,4 +201,50 @@ pub fn blob_dir_for(log: &Path) -> PathBuf {
 /// Returns the SHA-256 in hexadecimal.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+// Stores content that is too large for a record in files of its own.
+
+/// Writes JSON to a file in the directory `LOG.d`, which is created for the first one. When this returns, the file and its name survive
+/// a power loss.
+pub(crate) fn store_blob(dir: &Path, json: &[u8]) -> io::Result<StoredBlob> {
+    let stored = StoredBlob::of(json);
+    let write = || {
+        create_private_dir(dir)?;
+        failpoint("body.before")?;
+        write_file_atomically(&dir.join(&stored.file), json)?;
+        failpoint("body.after")
+    };
+    write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
+    Ok(stored)
+}
+
+/// Creates a file that only its owner can read. Once it has its name, it is complete, even after a power loss. If it
+/// can't be written completely, nothing is left behind, so that a full disk gets its space back.
+pub(crate) fn write_file_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut partial_path = path.as_os_str().to_owned();
+    partial_path.push(".part");
+    let partial_path = PathBuf::from(partial_path);
+    let _ = fs::remove_file(&partial_path);
+    let written = write_and_sync(&partial_path, bytes).and_then(|()| {
+        failpoint("rename.before")?;
+        fs::rename(&partial_path, path)
+    });
+    if let Err(error) = written {
+        let _ = fs::remove_file(&partial_path);
+        return Err(error);
+    }
+    failpoint("rename.after")?;
+    sync_parent(path)
+}
+
+fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }

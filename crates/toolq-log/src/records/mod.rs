@@ -16,8 +16,8 @@ mod tool_meaning;
 pub use agent::{AgentUsageRecord, ModelResponseRecord};
 pub use approval::{ApprovalRecord, ProbeRecord, ResolveRecord};
 pub(crate) use blob::{
-    BLOB_REF_PREFIX, BlobError, is_file_extension, is_sha256_hex, open_regular_file,
-    read_error_text, sha256_hex,
+    BLOB_REF_PREFIX, BlobError, PRUNED_RESULT, is_file_extension, is_sha256_hex, open_regular_file,
+    read_error_text, sha256_hex, store_blob, write_file_atomically,
 };
 pub use blob::{RecordContent, StoredBlob, blob_dir_for};
 pub(crate) use call::AttemptStart;

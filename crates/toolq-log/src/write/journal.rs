@@ -17,8 +17,8 @@ use uuid::{Builder, Uuid};
 use crate::MAX_RECORD_BYTES;
 use crate::memory::{Claim, ClaimsDir, EntryName, Made, Question};
 use crate::records::record::{self, DetachedRecord};
-use crate::records::{NewRecord, RecordKind, StoredBlob, blob_dir_for};
-use crate::write::log_file::{LogFile, Storage, store_blob};
+use crate::records::{NewRecord, RecordKind, StoredBlob, blob_dir_for, store_blob};
+use crate::write::log_file::{LogFile, Storage};
 use toolq_core::os::{Clock, sync_parent};
 use toolq_core::types::{CommitDone, EmitError};
 

@@ -1,16 +1,15 @@
 //! The log file as the journal sees it: whole records are appended, or nothing.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::mem;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::records::StoredBlob;
-use toolq_core::os::{create_private_dir, failpoint, failpoint_midway, sync_parent};
+use crate::sessions::is_file_at;
+use toolq_core::os::{failpoint, failpoint_midway};
 
 /// A log file to which whole records are appended, or nothing.
 pub(crate) struct LogFile {
@@ -163,12 +162,6 @@ impl Storage for DiskFile {
     }
 }
 
-/// Returns whether `path` leads to this file.
-pub(crate) fn is_file_at(file: &fs::Metadata, path: &Path) -> bool {
-    let current = fs::symlink_metadata(path);
-    current.is_ok_and(|current| (current.dev(), current.ino()) == (file.dev(), file.ino()))
-}
-
 // A log file whose records also go to a second place, such as a stream on another machine.
 
 /// A second place for the records of a log. What they promise may happen as soon as they are there, so this place decides,
@@ -244,52 +237,6 @@ impl Storage for ReplicatedFile {
     }
 }
 
-// Stores content that is too large for a record in files of its own.
-
-/// Writes JSON to a file in the directory `LOG.d`, which is created for the first one. When this returns, the file and its name survive
-/// a power loss.
-pub(crate) fn store_blob(dir: &Path, json: &[u8]) -> io::Result<StoredBlob> {
-    let stored = StoredBlob::of(json);
-    let write = || {
-        create_private_dir(dir)?;
-        failpoint("body.before")?;
-        write_file_atomically(&dir.join(&stored.file), json)?;
-        failpoint("body.after")
-    };
-    write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))?;
-    Ok(stored)
-}
-
-/// Creates a file that only its owner can read. Once it has its name, it is complete, even after a power loss. If it
-/// can't be written completely, nothing is left behind, so that a full disk gets its space back.
-pub(crate) fn write_file_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut partial_path = path.as_os_str().to_owned();
-    partial_path.push(".part");
-    let partial_path = PathBuf::from(partial_path);
-    let _ = fs::remove_file(&partial_path);
-    let written = write_and_sync(&partial_path, bytes).and_then(|()| {
-        failpoint("rename.before")?;
-        fs::rename(&partial_path, path)
-    });
-    if let Err(error) = written {
-        let _ = fs::remove_file(&partial_path);
-        return Err(error);
-    }
-    failpoint("rename.after")?;
-    sync_parent(path)
-}
-
-fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,6 +253,7 @@ mod tests {
 
 #[cfg(test)]
 mod replicated_file_tests {
+    use std::fs::{self, OpenOptions};
     use std::sync::Arc;
 
     use super::*;

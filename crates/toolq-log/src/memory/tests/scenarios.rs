@@ -4,10 +4,10 @@
 use std::convert::Infallible;
 use std::path::Path;
 
+use crate::identity::{CallDescription, CallKeys};
 use crate::memory::MemoryKey;
 use crate::memory::decision::{Asker, Attempt, AttemptEnd, Decision, LogAccess, ResultKind};
 use crate::memory::decision::{Member, recall};
-use crate::memory::identity::{CallDescription, CallKeys};
 use toolq_core::json::{JsonText, meaning_digest};
 use toolq_core::types::{CallContext, ContextDigest};
 

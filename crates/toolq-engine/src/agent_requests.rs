@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agent::AgentScope;
+use crate::agent_scope::AgentScope;
 use toolq_core::types::{
     CallAnswer, CallRef, DoubtCause, EmitError, ModelResponse, ToolsConfig, TurnArrival, TurnOrigin,
 };

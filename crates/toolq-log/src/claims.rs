@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::memory::identity::MemoryKey;
+use crate::identity::MemoryKey;
 use toolq_core::os::{create_private_dir, failpoint, sync_parent};
 use toolq_core::types::{CallContext, ContextDigest};
 

@@ -1,10 +1,6 @@
 //! The outputs of a conversation that were cut, for `read_output`. Models name them by the ids of calls, never by paths, and each
 //! conversation knows only its own: the turns of an input, those of one agent, or the calls of one client.
 
-mod runner;
-#[cfg(test)]
-mod tests;
-
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +8,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use toolq_core::types::{Backing, BuiltinTool, CallRef, Outcome, OutputUnavailable, Tool};
-
-pub(crate) use runner::OutputReadRunner;
 
 /// How many calls of a conversation are remembered. Of older ones, nothing can be read.
 const MAX_CALLS: usize = 10_000;
@@ -46,10 +40,10 @@ enum OutputState {
 
 /// A file with an output that was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct KeptOutput {
-    path: PathBuf,
+pub(crate) struct KeptOutput {
+    pub(crate) path: PathBuf,
     /// Whether the file has only the beginning.
-    is_partial: bool,
+    pub(crate) is_partial: bool,
 }
 
 impl ConversationOutputs {
@@ -93,7 +87,7 @@ impl ConversationOutputs {
     ///
     /// # Errors
     /// There is no such file.
-    fn find(&self, id: &str) -> Result<KeptOutput, OutputUnavailable> {
+    pub(crate) fn find(&self, id: &str) -> Result<KeptOutput, OutputUnavailable> {
         let index = self.0.lock();
         let id = || id.to_owned();
         match index.outputs.get(&*id()) {
@@ -146,5 +140,71 @@ fn output_state(tool: Option<&Tool>, outcome: &Outcome, output_dir: Option<&Path
             None => OutputState::Lost,
         },
         _ => OutputState::Whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolq_testing::{sample_call, sample_tool, success_outcome};
+
+    use super::*;
+
+    fn end_call(outputs: &ConversationOutputs, id: &str, outcome: &Outcome) -> bool {
+        let mut call = sample_call(0, "t", "{}");
+        id.clone_into(&mut call.id);
+        let call = CallRef::new(&call, None);
+        outputs.note_end(&call, Some(&sample_tool("t")), outcome, None)
+    }
+
+    fn cut_outcome(path: Option<&str>) -> Outcome {
+        let mut outcome = success_outcome("cut");
+        let captured = outcome.captured_mut().unwrap();
+        captured.cut_bytes = 1;
+        captured.saved_path = path.map(|path| Box::new(path.into()));
+        outcome
+    }
+
+    #[test]
+    fn an_output_is_known_by_the_latest_call_with_its_id_and_memory_is_bounded() {
+        let outputs = ConversationOutputs::default();
+        assert!(!end_call(&outputs, "whole", &success_outcome("")));
+        assert!(!end_call(&outputs, "lost", &cut_outcome(None)));
+        assert!(end_call(&outputs, "kept", &cut_outcome(Some("/1.txt"))));
+        assert!(!end_call(
+            &outputs,
+            &"x".repeat(300),
+            &cut_outcome(Some("/1.txt"))
+        ));
+        let problem = |id: &str| outputs.find(id).unwrap_err();
+        let id = |id: &str| id.to_owned();
+        assert_eq!(
+            problem("whole"),
+            OutputUnavailable::NotCut { id: id("whole") }
+        );
+        assert_eq!(
+            problem("lost"),
+            OutputUnavailable::NotKept { id: id("lost") }
+        );
+        let known = vec![id("kept")];
+        let unknown = OutputUnavailable::UnknownId {
+            id: id("/1.txt"),
+            known,
+            more: 0,
+        };
+        assert_eq!(problem("/1.txt"), unknown);
+        end_call(&outputs, "kept", &cut_outcome(Some("/2.txt")));
+        assert_eq!(outputs.find("kept").unwrap().path, Path::new("/2.txt"));
+        for number in 0..MAX_CALLS {
+            end_call(&outputs, &format!("{number}"), &cut_outcome(Some("/3.txt")));
+        }
+        let OutputUnavailable::UnknownId { known, more, .. } = problem("kept") else {
+            panic!("it is remembered for ever")
+        };
+        assert_eq!(
+            (known.len(), more),
+            (MAX_LISTED_IDS, MAX_CALLS - MAX_LISTED_IDS)
+        );
+        assert_eq!(known.last(), Some(&format!("{}", MAX_CALLS - 1)));
+        assert_eq!(outputs.0.lock().outputs.len(), MAX_CALLS);
     }
 }

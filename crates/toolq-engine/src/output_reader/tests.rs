@@ -7,9 +7,7 @@ use proptest::prelude::*;
 use regex::bytes::RegexBuilder;
 use tempfile::TempDir;
 
-use super::runner::{FoundExcerpts, OutputFile, OutputPage, search_output};
 use super::*;
-use toolq_testing::{sample_call, sample_tool, success_outcome};
 
 /// An output in a directory that lives as long as it.
 struct KeptText {
@@ -166,70 +164,11 @@ fn nothing_but_a_file_of_its_own_is_opened() {
         rustix::fs::CWD,
         place("pipe"),
         rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
+        Mode::RUSR,
         0,
     )
     .unwrap();
     for name in ["link", "hard", "dir", "pipe", "missing"] {
         assert!(OutputFile::open(&place(name)).is_err(), "{name}");
     }
-}
-
-fn end_call(outputs: &ConversationOutputs, id: &str, outcome: &Outcome) -> bool {
-    let mut call = sample_call(0, "t", "{}");
-    id.clone_into(&mut call.id);
-    let call = CallRef::new(&call, None);
-    outputs.note_end(&call, Some(&sample_tool("t")), outcome, None)
-}
-
-fn cut_outcome(path: Option<&str>) -> Outcome {
-    let mut outcome = success_outcome("cut");
-    let captured = outcome.captured_mut().unwrap();
-    captured.cut_bytes = 1;
-    captured.saved_path = path.map(|path| Box::new(path.into()));
-    outcome
-}
-
-#[test]
-fn an_output_is_known_by_the_latest_call_with_its_id_and_memory_is_bounded() {
-    let outputs = ConversationOutputs::default();
-    assert!(!end_call(&outputs, "whole", &success_outcome("")));
-    assert!(!end_call(&outputs, "lost", &cut_outcome(None)));
-    assert!(end_call(&outputs, "kept", &cut_outcome(Some("/1.txt"))));
-    assert!(!end_call(
-        &outputs,
-        &"x".repeat(300),
-        &cut_outcome(Some("/1.txt"))
-    ));
-    let problem = |id: &str| outputs.find(id).unwrap_err();
-    let id = |id: &str| id.to_owned();
-    assert_eq!(
-        problem("whole"),
-        OutputUnavailable::NotCut { id: id("whole") }
-    );
-    assert_eq!(
-        problem("lost"),
-        OutputUnavailable::NotKept { id: id("lost") }
-    );
-    let known = vec![id("kept")];
-    let unknown = OutputUnavailable::UnknownId {
-        id: id("/1.txt"),
-        known,
-        more: 0,
-    };
-    assert_eq!(problem("/1.txt"), unknown);
-    end_call(&outputs, "kept", &cut_outcome(Some("/2.txt")));
-    assert_eq!(outputs.find("kept").unwrap().path, Path::new("/2.txt"));
-    for number in 0..MAX_CALLS {
-        end_call(&outputs, &format!("{number}"), &cut_outcome(Some("/3.txt")));
-    }
-    let OutputUnavailable::UnknownId { known, more, .. } = problem("kept") else {
-        panic!("it is remembered for ever")
-    };
-    assert_eq!(
-        (known.len(), more),
-        (MAX_LISTED_IDS, MAX_CALLS - MAX_LISTED_IDS)
-    );
-    assert_eq!(known.last(), Some(&format!("{}", MAX_CALLS - 1)));
-    assert_eq!(outputs.0.lock().outputs.len(), MAX_CALLS);
 }

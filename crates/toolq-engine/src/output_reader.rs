@@ -1,5 +1,8 @@
 //! Runs calls of `read_output`.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
