@@ -99,8 +99,17 @@ pub(crate) fn resolve_template(
     template: &Template,
     environment: &Environment,
 ) -> Result<String, Outcome> {
-    let resolved = template
-        .without_values()
-        .resolve(&|name| environment.get(name));
-    resolved.map_err(Outcome::MissingVariable)
+    resolve_text(&template.without_values(), environment)
+}
+
+/// Like [`resolve_template`], for a template that may be left out.
+///
+/// # Errors
+/// As [`resolve_template`].
+pub(crate) fn resolve_optional(
+    template: Option<&Template>,
+    environment: &Environment,
+) -> Result<Option<String>, Outcome> {
+    let resolved = template.map(|template| resolve_template(template, environment));
+    resolved.transpose()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::agent::endpoint::{EnvTemplates, ModelEndpoint, user_message};
+use crate::agent::endpoint::{ModelEndpoint, user_message};
 use crate::agent::error::{AgentError, in_doubt_outcome};
 use crate::agent::model_call::ModelChoice;
 use crate::agent::runner::{AgentRunner, AgentToolset};
@@ -15,6 +15,7 @@ use crate::agent_requests::{SubTurnAnswers, TurnHandle};
 use crate::agent_scope::AgentScope;
 use crate::attempt::{CallJob, ProgressSender};
 use crate::control::RunControl;
+use crate::environment::{resolve_optional, resolve_template, resolve_text};
 use redact::Mask;
 use toolq_core::answer::{max_turns_text, render_answers};
 use toolq_core::json::indent_json;
@@ -63,13 +64,12 @@ impl AgentConversation<'_> {
         task: &AgentInvocation,
         text_so_far: &mut String,
     ) -> Result<(String, CallEnding), AgentError> {
-        let templates = EnvTemplates(&self.runner.settings.environment);
-        let endpoint = ModelEndpoint::from_backing(self.backing, &templates)?;
-        let model = templates.resolve(&self.backing.model)?;
-        let fallback = self.backing.fallback_model.as_ref();
-        let fallback = fallback.map(|model| templates.resolve(model)).transpose()?;
+        let environment = &self.runner.settings.environment;
+        let endpoint = ModelEndpoint::from_backing(self.backing, environment)?;
+        let model = resolve_template(&self.backing.model, environment)?;
+        let fallback = resolve_optional(self.backing.fallback_model.as_ref(), environment)?;
         let prompt = match &task.prompt {
-            Some(prompt) => templates.resolve_partial(prompt)?,
+            Some(prompt) => resolve_text(prompt, environment)?,
             None => indent_json(self.job.accepted.input.text()),
         };
         self.push_message(0, user_message(&prompt)).await?;

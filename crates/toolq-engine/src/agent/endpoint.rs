@@ -10,12 +10,11 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::agent::error::AgentError;
+use crate::environment::{resolve_optional, resolve_template};
+use crate::http::{build_failure, resolve_headers};
 use toolq_core::json::{ParsedObject, expect_json};
 use toolq_core::os::Environment;
-use toolq_core::types::{
-    AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TransportCause,
-    TransportError, TransportPhase,
-};
+use toolq_core::types::{AgentBacking, AgentFailure, Api};
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
@@ -43,33 +42,29 @@ impl ModelEndpoint {
     /// Why no request can be sent.
     pub(crate) fn from_backing(
         backing: &AgentBacking,
-        templates: &EnvTemplates<'_>,
+        environment: &Environment,
     ) -> Result<Self, AgentError> {
-        let endpoint = templates.resolve(&backing.endpoint)?;
+        let endpoint = resolve_template(&backing.endpoint, environment)?;
         let url = endpoint_url(&endpoint, backing.api);
         let url = url.ok_or_else(|| AgentFailure::InvalidEndpoint {
             declared: backing.endpoint.to_string(),
             resolved: endpoint,
         })?;
-        let api_key = templates.resolve_optional(backing.api_key.as_ref())?;
+        let origin = url.origin().ascii_serialization();
+        let api_key = resolve_optional(backing.api_key.as_ref(), environment)?;
         let mut headers = request_headers(backing.api, api_key.as_deref()).map_err(|_| {
             let why = "the API key contains characters that aren't allowed in a header";
-            build_error(&url, why)
+            build_failure(origin.clone(), why.to_owned())
         })?;
-        for (name, value) in &backing.headers {
-            let value = templates.resolve(value)?;
-            let header = build_header(name, &value).ok_or_else(|| {
-                let why =
-                    format!("the header {name} contains characters that aren't allowed in one");
-                build_error(&url, &why)
-            })?;
-            headers.insert(header.0, header.1);
-        }
+        let declared = backing.headers.iter();
+        let declared = declared.map(|(name, value)| (name, resolve_template(value, environment)));
+        // Those of tools.yaml replace the others.
+        headers.extend(resolve_headers(declared, &origin, true)?);
         Ok(Self {
             api: backing.api,
             url,
             headers,
-            system: templates.resolve_optional(backing.system.as_ref())?,
+            system: resolve_optional(backing.system.as_ref(), environment)?,
             max_tokens: backing.max_tokens,
             extra_body: backing.extra_body.clone(),
             cache: backing.cache && backing.api == Api::Anthropic,
@@ -147,14 +142,6 @@ fn request_headers(api: Api, api_key: Option<&str>) -> Result<HeaderMap, Invalid
     Ok(headers)
 }
 
-/// Returns a header from tools.yaml, or `None` if its value isn't allowed in a header.
-fn build_header(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-    let mut value = HeaderValue::from_str(value).ok()?;
-    value.set_sensitive(true);
-    Some((name, value))
-}
-
 /// Returns the URL to send requests to.
 ///
 /// An endpoint that ends in the API's own path, such as `/messages`, is complete. One that ends in a version gets that
@@ -180,15 +167,6 @@ fn endpoint_url(endpoint: &str, api: Api) -> Option<Url> {
     };
     url.set_path(&full_path);
     Some(url)
-}
-
-fn build_error(url: &Url, why: &str) -> Outcome {
-    Outcome::TransportFailed(TransportError {
-        phase: TransportPhase::Build,
-        origin: url.origin().ascii_serialization(),
-        cause: TransportCause::Other,
-        detail: why.to_owned(),
-    })
 }
 
 // Marks the parts of a request that the Messages API is to cache: the system prompt, the tools, and the conversation
@@ -226,7 +204,7 @@ fn mark_message(message: &RawValue) -> Option<Box<RawValue>> {
     RawValue::from_string(format!(r#"{{"role":"user","content":{marked}}}"#)).ok()
 }
 
-// The JSON of a request to a model's API, and what an agent takes from the environment.
+// The JSON of a request to a model's API.
 
 /// The body of a request for the next response of a model.
 #[serde_with::skip_serializing_none]
@@ -295,41 +273,6 @@ pub(crate) fn user_message(text: &str) -> Box<RawValue> {
         content: text,
     };
     expect_json(serde_json::value::to_raw_value(&message))
-}
-
-// Fills in what an agent's declaration takes from the environment.
-
-/// Fills the templates of an agent with values from the environment.
-pub(crate) struct EnvTemplates<'e>(pub(crate) &'e Environment);
-
-impl EnvTemplates<'_> {
-    /// Fills in the variables of a template whose input values have already been filled in.
-    ///
-    /// # Errors
-    /// The outcome of the call, if a variable is missing.
-    pub(crate) fn resolve_partial(&self, draft: &PartialTemplate) -> Result<String, Outcome> {
-        let resolved = draft.resolve(&|name| self.0.get(name));
-        resolved.map_err(Outcome::MissingVariable)
-    }
-
-    /// Fills in the variables of a template that has no input values.
-    ///
-    /// # Errors
-    /// As [`Self::resolve_partial`].
-    pub(crate) fn resolve(&self, template: &Template) -> Result<String, Outcome> {
-        self.resolve_partial(&template.without_values())
-    }
-
-    /// Like [`Self::resolve`], for a template that may be left out.
-    ///
-    /// # Errors
-    /// As [`Self::resolve_partial`].
-    pub(crate) fn resolve_optional(
-        &self,
-        template: Option<&Template>,
-    ) -> Result<Option<String>, Outcome> {
-        template.map(|template| self.resolve(template)).transpose()
-    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,7 @@ use crate::http::{content_encoding, error, parse_retry_after};
 use crate::scheduler;
 use toolq_core::text::{format_bytes, format_duration, truncate};
 use toolq_core::transcript::{ResponseError, parse_response};
-use toolq_core::types::{
-    AgentFailure, Api, HttpBacking, HttpMethod, ModelResponse, RequestBody, Template,
-    TransportPhase, Turn,
-};
+use toolq_core::types::{AgentFailure, Api, ModelResponse, TransportPhase, Turn};
 
 /// The names of the models that an agent may ask.
 #[derive(Clone, Copy)]
@@ -103,29 +100,13 @@ impl AgentConversation<'_> {
         let client = self
             .runner
             .clients
-            .get(&request, &plain_backing(), (timeout, true))
+            .get_plain(request.url(), timeout)
             .map_err(RequestError::permanent)?;
         let origin = endpoint.origin();
         let sent = client.execute(request).await;
         let http = sent
             .map_err(|error| from_transport(error::from_reqwest_error(&origin, &error, false)))?;
         read_response(http, &origin, self.backing.api, turn_number).await
-    }
-}
-
-/// Returns the backing for model requests, which have no special settings: no redirects, no proxy.
-fn plain_backing() -> HttpBacking {
-    HttpBacking {
-        method: HttpMethod::Post,
-        url: Template::default(),
-        allowed_hosts: None,
-        query: Vec::new(),
-        headers: Vec::new(),
-        body: RequestBody::None,
-        success_status: Vec::new(),
-        select: None,
-        max_redirects: 0,
-        proxy: None,
     }
 }
 

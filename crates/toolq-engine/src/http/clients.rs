@@ -86,18 +86,18 @@ impl HttpClients {
         self.get_by_key(key, request.url())
     }
 
-    /// Returns the client for the requests to a server of tools, which may take `startup` to be ready.
+    /// Returns a client without redirects and proxies, for the requests to a server of tools or a model, which may take `timeout`.
     ///
     /// # Errors
     /// As for [`Self::get`].
-    pub(crate) fn get_for_server(&self, url: &Url, startup: Duration) -> Result<Client, Outcome> {
+    pub(crate) fn get_plain(&self, url: &Url, timeout: Duration) -> Result<Client, Outcome> {
         let key = ClientKey {
             max_redirects: 0,
             proxy: None,
             tls: url.scheme() == "https",
             public_only: false,
             max_idle_per_host: self.settings.jobs.get(),
-            connect_timeout: (startup * 3 / 4).min(MAX_CONNECT_TIMEOUT),
+            connect_timeout: (timeout * 3 / 4).min(MAX_CONNECT_TIMEOUT),
         };
         self.get_by_key(key, url)
     }

@@ -9,14 +9,41 @@ use std::mem;
 use std::time::{Duration, SystemTime};
 
 use flate2::write::MultiGzDecoder;
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 
 use toolq_core::text::truncate;
+use toolq_core::types::Outcome;
 
 pub(crate) use clients::HttpClients;
 pub use clients::http_client_builder;
 pub(crate) use error::{HttpError, SendGuard, build_failure, classify_cause, root_cause};
 pub(crate) use runner::HttpRunner;
+
+// The headers that tools.yaml has for requests.
+
+/// Returns headers from their names and values. The values of `are_secret` ones are never shown.
+///
+/// # Errors
+/// The outcome of the call, because a variable is missing or a value isn't allowed in a header.
+pub(crate) fn resolve_headers<'n>(
+    declared: impl Iterator<Item = (&'n String, Result<String, Outcome>)>,
+    origin: &str,
+    are_secret: bool,
+) -> Result<HeaderMap, Outcome> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in declared {
+        let value = HeaderValue::from_str(&value?);
+        let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), value) else {
+            let problem = format!("the value of the header {name} contains invalid characters");
+            return Err(build_failure(origin.to_owned(), problem));
+        };
+        value.set_sensitive(are_secret);
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
 
 // The headers of a response that decide what happens to it, and decodes its body.
 

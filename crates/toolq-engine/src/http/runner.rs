@@ -14,7 +14,7 @@ use crate::attempt::{Attempt, AttemptResult, CallJob, canceled};
 use crate::environment::{resolve_json, resolve_text};
 use crate::http::clients::{HttpClients, send};
 use crate::http::error::{self, HttpError, SendGuard};
-use crate::http::{GzipBody, content_encoding, media_type, parse_retry_after};
+use crate::http::{GzipBody, content_encoding, media_type, parse_retry_after, resolve_headers};
 use crate::output::OutputCollector;
 use crate::reach::Reach;
 use crate::settings::EngineSettings;
@@ -24,8 +24,7 @@ use toolq_core::os::Environment;
 use toolq_core::text::{format_bytes, format_duration};
 use toolq_core::types::{
     Backing, CallEnding, CallOutput, CallTrace, Effect, FORM_MEDIA_TYPE, HttpBacking,
-    HttpInvocation, HttpMethod, Outcome, PartialJson, PartialTemplate, Tool, TransportError,
-    TransportPhase,
+    HttpInvocation, HttpMethod, Outcome, PartialJson, Tool, TransportError, TransportPhase,
 };
 use toolq_core::url::{RequestUrlError, build_request_url};
 
@@ -151,7 +150,10 @@ fn build_request(
     environment: &Environment,
 ) -> Result<Request, Outcome> {
     let url = resolve_url(invocation, backing, environment)?;
-    let mut headers = resolve_headers(&invocation.headers, &url, environment)?;
+    let declared = invocation.headers.iter();
+    let declared = declared.map(|(name, value)| (name, resolve_text(value, environment)));
+    let origin = url.origin().ascii_serialization();
+    let mut headers = resolve_headers(declared, &origin, false)?;
     if job.accepted.tool.effect != Effect::Read
         && let Ok(key) = HeaderValue::from_str(key)
     {
@@ -212,24 +214,6 @@ fn resolve_url(
             error::build_failure(String::new(), error.to_string())
         }
     })
-}
-
-fn resolve_headers(
-    templates: &[(String, PartialTemplate)],
-    url: &Url,
-    environment: &Environment,
-) -> Result<HeaderMap, Outcome> {
-    let mut headers = HeaderMap::with_capacity(templates.len() + 2);
-    for (name, template) in templates {
-        let value = HeaderValue::from_str(&resolve_text(template, environment)?);
-        let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
-            let problem = format!("the value of the header {name} contains invalid characters");
-            let origin = url.origin().ascii_serialization();
-            return Err(error::build_failure(origin, problem));
-        };
-        headers.append(name, value);
-    }
-    Ok(headers)
 }
 
 // Reads a response, and determines the outcome of the call.

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::control::RunControl;
 use crate::environment::resolve_template;
-use crate::http::{HttpClients, SendGuard, build_failure};
+use crate::http::{HttpClients, SendGuard, build_failure, resolve_headers};
 use crate::mcp::http_exchange::{HttpEvent, HttpExchange, ResponsePart};
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
 use toolq_core::os::Environment;
@@ -258,26 +258,19 @@ impl HttpEndpoint {
         environment: &Environment,
     ) -> Result<Self, Outcome> {
         let origin = format!("MCP server {:?}", server.name);
-        let failure = |detail: &str| build_failure(origin.clone(), detail.to_owned());
         let url = resolve_template(&endpoint.url, environment)?;
         let url = Url::parse(&url).ok();
         let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         let Some(mut url) = url.filter(is_web) else {
-            return Err(failure("its `url` isn't the address of a web server"));
+            let detail = "its `url` isn't the address of a web server";
+            return Err(build_failure(origin, detail.to_owned()));
         };
         url.set_fragment(None);
-        let mut headers = HeaderMap::new();
-        for (name, template) in &endpoint.headers {
-            let value = HeaderValue::from_str(&resolve_template(template, environment)?);
-            let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), value) else {
-                let detail = format!("the value of the header {name} contains invalid characters");
-                return Err(failure(&detail));
-            };
-            value.set_sensitive(true);
-            headers.append(name, value);
-        }
+        let declared = endpoint.headers.iter();
+        let declared = declared.map(|(name, value)| (name, resolve_template(value, environment)));
+        let headers = resolve_headers(declared, &origin, true)?;
         Ok(Self {
-            client: clients.get_for_server(&url, server.startup)?,
+            client: clients.get_plain(&url, server.startup)?,
             origin,
             url,
             headers,
