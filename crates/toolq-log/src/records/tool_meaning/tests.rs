@@ -7,17 +7,17 @@ use toolq_core::tools_file::parse_tools_file;
 use super::*;
 
 /// Returns the aspects in which two tools differ.
-fn difference_of(one: &str, other: &str) -> Vec<&'static str> {
+fn difference_of(one: &str, other: &str) -> Vec<String> {
     let (one, other) = (meaning_of(one), meaning_of(other));
-    let aspects: BTreeSet<&str> = one.0.keys().chain(other.0.keys()).copied().collect();
-    let differs = |aspect: &&str| one.0.get(aspect) != other.0.get(aspect);
-    aspects.into_iter().filter(differs).collect()
+    let aspects: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let differs = |aspect: &&String| one.get(*aspect) != other.get(*aspect);
+    aspects.into_iter().filter(differs).cloned().collect()
 }
 
-fn meaning_of(yaml: &str) -> Aspects {
+fn meaning_of(yaml: &str) -> BTreeMap<String, String> {
     let loaded = parse_tools_file(yaml, Path::new("/work"), Path::new("/work"));
     let tools = loaded.tools.unwrap();
-    Aspects::new(&tools.tools[0])
+    definition_digests(&tools.tools[0])
 }
 
 const DEPLOY: &str = r#"
@@ -45,7 +45,7 @@ tools:
     description: Deploy a service, carefully.
     display_name: Deploying
     estimate: 2s
-    timeout: 60s
+    timeout: 5s
     input_schema:
       required: [target]
       properties: {target: {pattern: "^[a-z]+$", type: string}}
@@ -64,8 +64,15 @@ fn a_change_is_named_by_its_keys() {
     assert_eq!(difference("--to=", "--at="), ["command"]);
     assert_eq!(difference("A: \"1\"", "A: \"2\""), ["command"]);
     assert_eq!(difference("[a-z]+", "[a-y]+"), ["input_schema"]);
-    assert_eq!(difference("timeout: 5s", "effect: read"), ["effect"]);
-    assert_eq!(difference("timeout: 5s", "output: json"), ["output"]);
+    assert_eq!(difference("timeout: 5s", "timeout: 6s"), ["timeout"]);
+    assert_eq!(
+        difference("timeout: 5s", "timeout: 5s\n    effect: read"),
+        ["effect"]
+    );
+    assert_eq!(
+        difference("timeout: 5s", "timeout: 5s\n    output: json"),
+        ["output"]
+    );
     assert_eq!(
         difference("\"--to={target}\"", "\"{{target}\""),
         ["command"]
@@ -96,14 +103,14 @@ fn what_an_agents_requests_ask_for_changes_its_meaning() {
     ] {
         assert_eq!(difference_with(key), ["agent"], "{key}");
     }
-    for key in [
-        "headers: {x-team: \"${TEAM}\"}",
-        "api_key: \"${KEY}\"",
-        "max_tokens: 99",
-        "extra_body: {}",
+    for (key, aspect) in [
+        ("headers: {x-team: \"${TEAM}\"}", "headers"),
+        ("api_key: \"${KEY}\"", "api_key"),
+        ("max_tokens: 99", "max_tokens"),
     ] {
-        assert!(difference_with(key).is_empty(), "{key}");
+        assert_eq!(difference_with(key), [aspect], "{key}");
     }
+    assert!(difference_with("extra_body: {}").is_empty());
 }
 
 #[test]
