@@ -21,9 +21,7 @@ use crate::records::{
     write_file_atomically,
 };
 use crate::sessions;
-use crate::write::{
-    DiskFile, Journal, LogReplica, ReplicatedFile, SessionLog, Storage, unreliable_file_system,
-};
+use crate::write::{DiskFile, Journal, LogReplica, SessionLog, unreliable_file_system};
 use redact::Mask;
 use toolq_core::os::{Clock, failpoint};
 
@@ -127,7 +125,7 @@ impl LockedLog {
             let (journal, recovered, ..) = self.continue_log(clock)?;
             append_recovered_records(&journal, &recovered)?;
             journal.append(RecordKind::Resolve, record, (result, fields), false)?;
-            journal.write()?;
+            journal.shared.write()?;
             journal.sync().map_err(io::Error::other)
         };
         append().map_err(LogError::io(&path, "written"))
@@ -143,11 +141,7 @@ impl LockedLog {
         let (path, file, torn_end) = (self.path, self.locked_file, self.torn_end);
         let recovered = set_aside_torn_end(&path, &file, seq, whole_bytes, torn_end)?;
         let lock = file.try_clone()?.into();
-        let disk = DiskFile::new(file, &path);
-        let storage: Arc<dyn Storage> = match self.replica {
-            Some(replica) => Arc::new(ReplicatedFile::new(disk, replica, whole_bytes)),
-            None => Arc::new(disk),
-        };
+        let storage = Arc::new(DiskFile::new(file, &path, self.replica, whole_bytes));
         let journal = Journal::new(path, storage, (seq, whole_bytes), clock)?;
         Ok((journal, recovered, self.index, lock))
     }
@@ -276,7 +270,7 @@ fn append_recovered_records(journal: &Journal, recovered: &[RecoveredRecord]) ->
     for fields in recovered {
         journal.append(RecordKind::Recovered, None, (&(), fields), false)?;
     }
-    journal.write()?;
+    journal.shared.write()?;
     journal.sync().map_err(io::Error::other)?;
     failpoint("recover.noted")
 }

@@ -211,46 +211,32 @@ pub struct FailedAttempt {
     pub wait_ms: u64,
 }
 
-/// How an attempt starts, as the engine says it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AttemptStart<'a> {
-    /// Counted from 1.
-    pub attempt: u32,
-    pub idempotency_key: &'a str,
-    /// What stands for it in the memory.
-    pub claim: Option<&'a CallClaim>,
-    /// How long it waited for the limits of its tool, server or host.
-    pub waited: Option<Duration>,
-}
-
 impl<'a> StartRecord<'a> {
     pub(crate) fn new(
         call: &'a CallRef,
         accepted: &'a AcceptedCall,
-        start: AttemptStart<'a>,
-        after: Option<FailedAttempt>,
+        (attempt, idempotency_key, waited): (u32, &'a str, Option<Duration>),
+        claim: Option<&'a CallClaim>,
         mask: &Mask,
     ) -> Self {
         let is_agent_call = matches!(accepted.invocation, Some(Invocation::Agent(_)));
         Self {
             tool_use_id: recorded_text(&call.tool_use_id, mask),
             tool_name: recorded_text(&call.tool_name, mask),
-            attempt: start.attempt,
-            key: start.claim.map(|claim| claim.name.as_str().into()),
-            generation: start
-                .claim
+            attempt,
+            key: claim.map(|claim| claim.name.as_str().into()),
+            generation: claim
                 .map(|claim| claim.generation)
                 .filter(|generation| *generation > 1),
-            again: start
-                .claim
+            again: claim
                 .and_then(|claim| claim.again)
                 .map(|again| again_name(again).into()),
-            idempotency_key: start.idempotency_key.into(),
+            idempotency_key: idempotency_key.into(),
             effect: accepted.tool.effect,
-            after,
+            after: None,
             agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
             needs_approval: accepted.needs_approval,
-            waited_ms: start.waited.map(to_millis),
+            waited_ms: waited.map(to_millis),
         }
     }
 }

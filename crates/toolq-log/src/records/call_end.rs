@@ -110,22 +110,12 @@ pub struct ErrorRecord<'a> {
     pub stderr: Cow<'a, str>,
 }
 
-/// What the engine says about a call that has ended, apart from its outcome.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CallEndStats<'a> {
-    /// From its first start on.
-    pub duration: Duration,
-    pub attempts: u32,
-    /// What its agent used.
-    pub agent_usage: Option<&'a AgentUsage>,
-}
-
 impl<'a> CallEndRecord<'a> {
     pub(crate) fn new(
         call: &'a CallRef,
         outcome: &'a Outcome,
         answer: &'a CallAnswer,
-        stats: CallEndStats<'a>,
+        (duration, attempts, agent_usage): (Duration, u32, Option<&'a AgentUsage>),
         mask: &Mask,
     ) -> Self {
         let captured = outcome.captured();
@@ -138,8 +128,8 @@ impl<'a> CallEndRecord<'a> {
             tool_name: recorded_text(&call.tool_name, mask),
             is_error: answer.is_error,
             status: outcome.status(),
-            duration_ms: to_millis(stats.duration),
-            attempts: stats.attempts,
+            duration_ms: to_millis(duration),
+            attempts,
             exit: ProcessExit::from_outcome(outcome),
             http_status: http_status(outcome),
             bytes: captured.map(|captured| captured.total_bytes),
@@ -165,7 +155,7 @@ impl<'a> CallEndRecord<'a> {
             leftovers: captured
                 .map(|captured| captured.killed_leftovers)
                 .filter(|leftovers| *leftovers > 0),
-            agent: (stats.agent_usage).map(|agent| AgentUsageRecord::new(agent, mask)),
+            agent: agent_usage.map(|agent| AgentUsageRecord::new(agent, mask)),
             budget_of: match outcome {
                 Outcome::AgentFailed {
                     failure: AgentFailure::OverBudget { agent, .. },

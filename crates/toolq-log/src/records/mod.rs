@@ -20,10 +20,9 @@ pub(crate) use blob::{
     read_error_text, sha256_hex, store_blob, write_file_atomically,
 };
 pub use blob::{RecordContent, StoredBlob, blob_dir_for};
-pub(crate) use call::AttemptStart;
 pub use call::{CallContent, CallRecord, FailedAttempt, StartRecord};
+pub(crate) use call_end::end_record_kind;
 pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, ProcessExit};
-pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use discovery::{DescribeRecord, ListRecord, ServerEndRecord, ServerStartRecord};
 pub use record::{FormatVersion, Record, RecordKind};
 pub(crate) use record::{NewRecord, parse_next_record, recorded_text};

@@ -25,6 +25,18 @@ use toolq_core::types::{
 /// `replay` do (`estimate`, `compare`, `ignore`, `normalize`). Every field of a tool is named below, so that a new one has to be
 /// decided on.
 pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
+    let mut digests = BTreeMap::new();
+    add_aspects(tool, &mut |aspect, setting| {
+        let digest = sha256_hex(format!("{setting:?}").as_bytes());
+        digests.insert(aspect.to_owned(), digest);
+    });
+    digests
+}
+
+/// Adds an aspect.
+type Add<'a> = dyn FnMut(&str, &dyn Debug) + 'a;
+
+fn add_aspects(tool: &Tool, add: &mut Add<'_>) {
     let Tool {
         effect,
         paths,
@@ -66,11 +78,6 @@ pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
         normalize: _,
         messages: _,
     } = tool;
-    let mut digests = BTreeMap::new();
-    let mut add = |aspect: &str, setting: &dyn Debug| {
-        let digest = sha256_hex(format!("{setting:?}").as_bytes());
-        digests.insert(aspect.to_owned(), digest);
-    };
     if !tool.needs_describe() {
         add("input_schema", &schema_meaning(tool.input_schema()));
     }
@@ -94,21 +101,24 @@ pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
     add("locks", locks);
     add("cache", cache);
     add("describe", &describe.is_some());
+    add_start_limits(*start_limits, backing.as_ref(), add);
+    if let Some(backing) = backing {
+        add_backing(backing, add);
+    }
+}
+
+fn add_start_limits(limits: StartLimits, backing: Option<&Backing>, add: &mut Add<'_>) {
     let server_limits = match backing {
         Some(Backing::Mcp(mcp)) => mcp.server.start_limits,
         _ => StartLimits::default(),
     };
-    let limits = [*start_limits, server_limits];
+    let limits = [limits, server_limits];
     add("max_parallel", &limits.map(|limits| limits.max_parallel));
     add("rate", &limits.map(|limits| limits.rate));
-    if let Some(backing) = backing {
-        add_backing(backing, &mut add);
-    }
-    digests
 }
 
 /// What a backing does is what its declaration says, except for the fields that are left out here or are aspects of their own.
-fn add_backing(backing: &Backing, add: &mut impl FnMut(&str, &dyn Debug)) {
+fn add_backing(backing: &Backing, add: &mut Add<'_>) {
     match backing {
         Backing::Command(command) => add("command", &command_meaning(command)),
         Backing::Http(http) => add("http", &http_meaning(http)),

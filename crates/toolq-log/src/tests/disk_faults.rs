@@ -6,7 +6,8 @@ use super::*;
 
 use crate::memory::LogIndex;
 use crate::tests::faulty_disk::{DiskFault, DiskSnapshot, DurabilityPromise, FaultyDisk};
-use crate::write::{Journal, Storage};
+use crate::write::Journal;
+use crate::write::log_file::Storage;
 use toolq_core::types::{Effect, EmitError, TurnOrigin};
 
 /// Four calls of various effects, each in a batch of its own, then two `write` calls at once.

@@ -61,7 +61,7 @@ impl CallMemory for SessionLog {
             is_error: done.is_some_and(|result| result.is_error),
             by: "probe".to_owned(),
             note: None,
-            timestamp: self.recorder().journal.now_ms(),
+            timestamp: self.recorder().journal.shared.clock.now_ms(),
         };
         if self.memory().is_own_log() {
             return self.record_settlement(call, &name, &settlement);
@@ -122,7 +122,7 @@ impl SessionLog {
             let tool = recorded_text(&call.tool_name, self.mask());
             let fields = ResolveRecord::new((id, tool), name, settlement);
             recorder.append_to_call(RecordKind::Resolve, call, (&settlement.result, &fields))?;
-            recorder.journal.write()
+            recorder.journal.shared.write()
         })?;
         recorder.journal.sync()
     }
@@ -131,7 +131,7 @@ impl SessionLog {
 impl Recorder {
     /// Calls `done` once everything that was recorded so far is durable.
     pub(crate) fn sync_then(&self, done: impl FnOnce(Result<(), EmitError>) + Send + 'static) {
-        match self.journal.failure() {
+        match self.journal.shared.failure() {
             Some(failure) => done(Err(failure.clone())),
             None => self.journal.send(Job::Sync(Box::new(done))),
         }

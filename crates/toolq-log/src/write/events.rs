@@ -10,17 +10,17 @@ use uuid::Uuid;
 
 use crate::memory::MemoryStore;
 use crate::records::{
-    ApprovalRecord, AttemptStart, BLOB_REF_PREFIX, CallContent, CallEndRecord, CallEndStats,
-    CallRecord, DescribeRecord, FailedAttempt, LateResultRecord, ListRecord, ModelResponseRecord,
-    ProbeRecord, RecordContent, RecordKind, ServerEndRecord, ServerStartRecord, StartRecord,
-    ToolsChangeRecord, TurnRecord, end_record_kind,
+    ApprovalRecord, BLOB_REF_PREFIX, CallContent, CallEndRecord, CallRecord, DescribeRecord,
+    FailedAttempt, LateResultRecord, ListRecord, ModelResponseRecord, ProbeRecord, RecordContent,
+    RecordKind, ServerEndRecord, ServerStartRecord, StartRecord, ToolsChangeRecord, TurnRecord,
+    end_record_kind,
 };
 use crate::write::journal::Place;
 use crate::write::session_log::{OpenCall, OpenTurn, Recorder, SessionLog};
 use toolq_core::types::{
-    AcceptedCall, CallAnswer, CallRef, CheckedCall, DescribeResult, EmitError, Event, EventSink,
-    MaskedContent, MaskedJson, MaskedText, ModelResponse, Outcome, RecalledCall, ServerEnd,
-    ServerStart, Tool, TurnOrigin, UnlockedServer,
+    AcceptedCall, AgentUsage, CallAnswer, CallClaim, CallRef, CheckedCall, DescribeResult,
+    EmitError, Event, EventSink, MaskedContent, MaskedJson, MaskedText, ModelResponse, Outcome,
+    RecalledCall, ServerEnd, ServerStart, Tool, TurnOrigin, UnlockedServer,
 };
 
 impl EventSink for SessionLog {
@@ -31,9 +31,9 @@ impl EventSink for SessionLog {
                 recorder.record_event(self.memory(), event)?;
             }
             if events.iter().any(is_start_event) {
-                recorder.journal.check_file()?;
+                recorder.journal.shared.check_file()?;
             }
-            recorder.journal.write()
+            recorder.journal.shared.write()
         })
     }
 }
@@ -52,7 +52,7 @@ impl Recorder {
         &mut self,
         write: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> Result<(), EmitError> {
-        if let Some(failure) = self.journal.failure() {
+        if let Some(failure) = self.journal.shared.failure() {
             return Err(failure.clone());
         }
         let written = write(self);
@@ -75,13 +75,8 @@ impl Recorder {
                 claim,
                 waited,
             } => {
-                let start = AttemptStart {
-                    attempt: *attempt,
-                    idempotency_key,
-                    claim: *claim,
-                    waited: *waited,
-                };
-                self.record_start(memory, call, accepted, start)?;
+                let attempt = (*attempt, *idempotency_key, *waited);
+                self.record_start(memory, call, accepted, attempt, *claim)?;
             }
             Event::Retrying {
                 call,
@@ -99,11 +94,7 @@ impl Recorder {
                 claim: _,
                 request: _,
             } => {
-                let stats = CallEndStats {
-                    duration: *duration,
-                    attempts: *attempts,
-                    agent_usage: *agent_usage,
-                };
+                let stats = (*duration, *attempts, *agent_usage);
                 self.record_result(memory, call, outcome, answer, stats)?;
             }
             Event::AgentMessage {
@@ -336,7 +327,7 @@ impl Recorder {
         call: &CallRef,
         outcome: &Outcome,
         answer: &CallAnswer,
-        stats: CallEndStats<'_>,
+        stats: (Duration, u32, Option<&AgentUsage>),
     ) -> io::Result<()> {
         let Some(open) = self.open_calls.remove(&call.key()) else {
             return Ok(());
@@ -351,9 +342,10 @@ impl Recorder {
         let (record, detour) = (Some(open.record_id), open.takes_detour());
         self.journal
             .append(kind, record, (&content, &fields), detour)?;
-        self.note_given_up(call, open.record_id, outcome, stats.attempts);
+        let (_, attempts, agent_usage) = stats;
+        self.note_given_up(call, open.record_id, outcome, attempts);
         memory.end_agent(call);
-        if stats.agent_usage.is_some() {
+        if agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns
                 .retain(|(_, parent), _| !parent.as_deref().is_some_and(is_this_call));
@@ -406,16 +398,20 @@ impl Recorder {
         memory: &MemoryStore,
         call: &CallRef,
         accepted: &AcceptedCall,
-        start: AttemptStart<'_>,
+        attempt: (u32, &str, Option<Duration>),
+        claim: Option<&CallClaim>,
     ) -> io::Result<()> {
         let open = self.open_calls.get_mut(&call.key());
         let failed_attempt = open.and_then(|open| open.failed_attempt.take());
-        let fields = StartRecord::new(call, accepted, start, failed_attempt, &self.mask);
+        let fields = StartRecord {
+            after: failed_attempt,
+            ..StartRecord::new(call, accepted, attempt, claim, &self.mask)
+        };
         let place = self.append_to_call(RecordKind::ToolStart, call, (&(), &fields))?;
         if let Some(open) = self.open_calls.get_mut(&call.key()) {
             open.start = Some(place);
         }
-        if let Some(claim) = start.claim.filter(|_| fields.agent.is_some()) {
+        if let Some(claim) = claim.filter(|_| fields.agent.is_some()) {
             memory.begin_agent(call, &claim.idempotency_key);
         }
         Ok(())

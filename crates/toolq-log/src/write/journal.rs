@@ -14,9 +14,8 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use uuid::{Builder, Uuid};
 
-use crate::MAX_RECORD_BYTES;
 use crate::memory::{Claim, ClaimsDir, EntryName, Made, Question};
-use crate::records::record::{self, DetachedRecord};
+use crate::records::record::DetachedRecord;
 use crate::records::{NewRecord, RecordKind, StoredBlob, blob_dir_for, store_blob};
 use crate::write::log_file::{LogFile, Storage};
 use toolq_core::os::{Clock, sync_parent};
@@ -25,9 +24,9 @@ use toolq_core::types::{CommitDone, EmitError};
 /// Appends records to the end of a log. It knows how a record is written, not what it means.
 ///
 /// Appended records are buffered and written together, as many as fit into one write. Nothing is written before
-/// [`Journal::write`], unless the buffer is full. After an error, the file must not be written again.
+/// [`SharedJournal::write`], unless the buffer is full. After an error, the file must not be written again.
 pub(crate) struct Journal {
-    shared: Arc<SharedJournal>,
+    pub(crate) shared: Arc<SharedJournal>,
     /// The random part of the next id. It counts from a number of the system, since idempotency keys are derived from the id of a
     /// session: two sessions must never share one.
     next_id: AtomicU64,
@@ -37,24 +36,13 @@ pub(crate) struct Journal {
 
 /// What the keeper uses, too.
 pub(crate) struct SharedJournal {
-    path: PathBuf,
-    clock: Clock,
+    pub(super) path: PathBuf,
+    pub(super) clock: Clock,
     /// The directory for content that is too large for a record.
-    blob_dir: PathBuf,
+    pub(super) blob_dir: PathBuf,
     storage: Arc<dyn Storage>,
-    lines: Mutex<Lines>,
+    file: Mutex<LogFile>,
     failure: OnceLock<EmitError>,
-}
-
-/// The lines of the file.
-struct Lines {
-    file: LogFile,
-    /// The number of the next record.
-    seq: u64,
-    /// The line being composed; kept to reuse its allocation.
-    line: Vec<u8>,
-    /// Complete lines that haven't been written yet.
-    pending: Vec<u8>,
 }
 
 /// Where a record is.
@@ -67,26 +55,21 @@ pub(crate) enum Place {
 }
 
 impl Journal {
-    /// Creates a journal that continues a log at `path`, whose whole records have `whole_bytes` bytes, with record `seq`.
+    /// Creates a journal that continues a log at `path` with a record of this number, after so many bytes of whole records.
     ///
     /// # Errors
     /// The system has no thread for the keeper.
     pub(crate) fn new(
         path: PathBuf,
         storage: Arc<dyn Storage>,
-        (seq, whole_bytes): (u64, u64),
+        continued_at: (u64, u64),
         clock: Clock,
     ) -> io::Result<Self> {
         let shared = Arc::new(SharedJournal {
             blob_dir: blob_dir_for(&path),
             path,
             clock,
-            lines: Mutex::new(Lines {
-                file: LogFile::new(Arc::clone(&storage), whole_bytes),
-                seq,
-                line: Vec::with_capacity(4 << 10),
-                pending: Vec::with_capacity(4 << 10),
-            }),
+            file: Mutex::new(LogFile::new(Arc::clone(&storage), continued_at)),
             storage,
             failure: OnceLock::new(),
         });
@@ -103,34 +86,6 @@ impl Journal {
         })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.shared.path
-    }
-
-    /// Returns how many records the file has, with those that aren't written yet.
-    pub(crate) fn record_count(&self) -> u64 {
-        self.shared.lines.lock().seq
-    }
-
-    /// Returns the directory for content that is too large for a record.
-    pub(crate) fn blob_dir(&self) -> &Path {
-        &self.shared.blob_dir
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.shared.clock
-    }
-
-    /// Returns the current time in milliseconds since 1970.
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.shared.clock.now_ms()
-    }
-
-    /// Returns the error after which nothing is written any more.
-    pub(crate) fn failure(&self) -> Option<&EmitError> {
-        self.shared.failure.get()
-    }
-
     /// Appends a record below `parent` and returns its id and its place. With `detour`, it takes the way through the keeper, as the
     /// record did that it must come after. So does content that is too large for a record.
     pub(crate) fn append<C: Serialize, M: Serialize>(
@@ -140,7 +95,7 @@ impl Journal {
         (content, metadata): (&C, &M),
         detour: bool,
     ) -> io::Result<(Uuid, Place)> {
-        let timestamp = self.now_ms();
+        let timestamp = self.shared.clock.now_ms();
         let id = self.generate_id(timestamp);
         let mut record = NewRecord {
             seq: 0,
@@ -151,7 +106,7 @@ impl Journal {
             content,
             metadata,
         };
-        if !detour && let Some(offset) = self.shared.lines.lock().append(&mut record, false)? {
+        if !detour && let Some(offset) = self.shared.file.lock().append(&mut record, false)? {
             return Ok((id, Place::At(offset)));
         }
         self.send(Job::Append(Box::new(record.detach()?)));
@@ -175,11 +130,6 @@ impl Journal {
         Ok(stored)
     }
 
-    /// Writes the appended records.
-    pub(crate) fn write(&self) -> io::Result<()> {
-        self.shared.lines.lock().write_pending()
-    }
-
     /// Hands a job to the keeper.
     pub(crate) fn send(&self, job: Job) {
         // The keeper ends with the journal.
@@ -196,15 +146,9 @@ impl Journal {
         is_done.recv().map_err(|_| lost())?
     }
 
-    /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
-    /// afterwards it is too late to find out that the record is in a file that is gone.
-    pub(crate) fn check_file(&self) -> io::Result<()> {
-        self.shared.lines.lock().file.check_unchanged()
-    }
-
     /// Runs `write` unless an earlier write failed. Nothing is attempted after the first failure.
     pub(crate) fn guard<T>(&self, write: impl FnOnce() -> io::Result<T>) -> Result<T, EmitError> {
-        if let Some(failure) = self.failure() {
+        if let Some(failure) = self.shared.failure() {
             return Err(failure.clone());
         }
         write().map_err(|error| self.shared.fail(&error))
@@ -225,19 +169,23 @@ impl Drop for Journal {
 }
 
 impl SharedJournal {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Returns how many records the file has, with those that aren't written yet.
+    pub(super) fn record_count(&self) -> u64 {
+        self.file.lock().record_count()
     }
 
-    /// Returns the size of the whole records in bytes.
-    pub(crate) fn whole_bytes(&self) -> u64 {
-        self.lines.lock().file.whole_bytes
+    /// Writes the appended records.
+    pub(crate) fn write(&self) -> io::Result<()> {
+        self.file.lock().write_pending()
     }
 
-    pub(crate) fn storage(&self) -> &dyn Storage {
-        &*self.storage
+    /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
+    /// afterwards it is too late to find out that the record is in a file that is gone.
+    pub(super) fn check_file(&self) -> io::Result<()> {
+        self.file.lock().check_unchanged()
     }
 
+    /// Returns the error after which nothing is written any more.
     pub(crate) fn failure(&self) -> Option<&EmitError> {
         self.failure.get()
     }
@@ -249,16 +197,16 @@ impl SharedJournal {
 
     /// Appends a record and writes it. Returns its offset.
     pub(crate) fn append_detached(&self, mut record: DetachedRecord) -> io::Result<u64> {
-        let appended = self.lines.lock().append(&mut record, false)?;
+        let appended = self.file.lock().append(&mut record, false)?;
         let offset = if let Some(offset) = appended {
             offset
         } else {
             let content = to_raw_value(&self.store_blob(&record.content)?)?;
             let mut reference = DetachedRecord { content, ..record };
-            let offset = self.lines.lock().append(&mut reference, true)?;
+            let offset = self.file.lock().append(&mut reference, true)?;
             offset.ok_or_else(|| io::Error::other("the metadata of a record is too large"))?
         };
-        self.lines.lock().write_pending()?;
+        self.write()?;
         Ok(offset)
     }
 
@@ -269,42 +217,6 @@ impl SharedJournal {
         self.failure.get_or_init(|| failure).clone()
     }
 }
-
-impl Lines {
-    /// Appends a record. Returns its offset, or `None` if its content has to be stored in a file: because it is too large, or because
-    /// it would be mistaken for a reference to one, unless it `is_reference`.
-    fn append<C: Serialize, M: Serialize>(
-        &mut self,
-        record: &mut NewRecord<C, M>,
-        is_reference: bool,
-    ) -> io::Result<Option<u64>> {
-        record.seq = self.seq;
-        record::write_sealed_line(&mut self.line, record)?;
-        let is_too_large = self.line.len() > MAX_RECORD_BYTES;
-        let looks_like_reference = || memchr::memmem::find(&self.line, BLOB_REF_CONTENT).is_some();
-        if is_too_large || !is_reference && looks_like_reference() {
-            return Ok(None);
-        }
-        if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
-            self.write_pending()?;
-        }
-        let offset = self.file.whole_bytes + self.pending.len() as u64;
-        self.pending.extend_from_slice(&self.line);
-        self.seq += 1;
-        Ok(Some(offset))
-    }
-
-    fn write_pending(&mut self) -> io::Result<()> {
-        if !self.pending.is_empty() {
-            self.file.append(&self.pending)?;
-            self.pending.clear();
-        }
-        Ok(())
-    }
-}
-
-/// How the content of a line begins if it refers to a file. Other content may begin like this, too.
-const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
 
 // The thread that waits for the disk, so that nothing else has to.
 
@@ -492,15 +404,15 @@ impl Keeper {
         if let Some(failure) = self.journal.failure() {
             return Err(failure.clone());
         }
-        let bytes = self.journal.whole_bytes();
+        let bytes = self.journal.file.lock().whole_bytes();
         if self.synced_bytes == Some(bytes) {
             return Ok(());
         }
-        let synced = self.journal.storage().sync().and_then(|()| {
+        let synced = self.journal.storage.sync().and_then(|()| {
             match self.synced_bytes {
                 Some(_) => Ok(()),
                 // The name of a new log has to survive, too.
-                None => sync_parent(self.journal.path()),
+                None => sync_parent(&self.journal.path),
             }
         });
         self.synced_bytes = synced.is_ok().then_some(bytes);

@@ -7,53 +7,106 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::Serialize;
 
+use crate::MAX_RECORD_BYTES;
+use crate::records::NewRecord;
+use crate::records::record::write_sealed_line;
 use crate::sessions::is_file_at;
 use toolq_core::os::{failpoint, failpoint_midway};
 
 /// A log file to which whole records are appended, or nothing.
-pub(crate) struct LogFile {
+pub(super) struct LogFile {
     storage: Arc<dyn Storage>,
     /// Size of the whole records in bytes.
-    pub(crate) whole_bytes: u64,
+    whole_bytes: u64,
+    /// The number of the next record.
+    seq: u64,
+    /// The line being composed; kept to reuse its allocation.
+    line: Vec<u8>,
+    /// Complete lines that haven't been written yet.
+    pending: Vec<u8>,
 }
 
+/// How the content of a line begins if it refers to a file. Other content may begin like this, too.
+const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
+
 impl LogFile {
-    /// Wraps a file of `whole_bytes` bytes, which must all belong to whole records.
-    pub(crate) fn new(storage: Arc<dyn Storage>, whole_bytes: u64) -> Self {
+    /// Wraps a file of `whole_bytes` bytes, which must all belong to whole records. Record `seq` is next.
+    pub(super) fn new(storage: Arc<dyn Storage>, (seq, whole_bytes): (u64, u64)) -> Self {
         Self {
             storage,
             whole_bytes,
+            seq,
+            line: Vec::with_capacity(4 << 10),
+            pending: Vec::with_capacity(4 << 10),
         }
     }
 
-    /// Appends whole lines with a single write, so that no reader sees part of them and a kill of this process leaves
+    /// Returns how many records the file has, with those that aren't written yet.
+    pub(super) fn record_count(&self) -> u64 {
+        self.seq
+    }
+
+    /// Returns the size of the whole records in bytes.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.whole_bytes
+    }
+
+    /// Appends a record. Returns its offset, or `None` if its content has to be stored in a file: because it is too large, or because
+    /// it would be mistaken for a reference to one, unless it `is_reference`.
+    pub(super) fn append<C: Serialize, M: Serialize>(
+        &mut self,
+        record: &mut NewRecord<C, M>,
+        is_reference: bool,
+    ) -> io::Result<Option<u64>> {
+        record.seq = self.seq;
+        write_sealed_line(&mut self.line, record)?;
+        let is_too_large = self.line.len() > MAX_RECORD_BYTES;
+        let looks_like_reference = || memchr::memmem::find(&self.line, BLOB_REF_CONTENT).is_some();
+        if is_too_large || !is_reference && looks_like_reference() {
+            return Ok(None);
+        }
+        if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
+            self.write_pending()?;
+        }
+        let offset = self.whole_bytes + self.pending.len() as u64;
+        self.pending.extend_from_slice(&self.line);
+        self.seq += 1;
+        Ok(Some(offset))
+    }
+
+    /// Writes the appended records with a single write, so that no reader sees part of them and a kill of this process leaves
     /// no part of them behind. If only part of them can be written, that part is removed again.
-    pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+    pub(super) fn write_pending(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
         // A write that was cut short by a signal succeeds the second time. On a full disk, both attempts fail.
         for _ in 0..2 {
-            let written = self.write_uninterrupted(lines);
+            let written = self.write_uninterrupted(&self.pending);
             if let Ok(written) = written
-                && written == lines.len()
+                && written == self.pending.len()
             {
                 self.whole_bytes += written as u64;
+                self.pending.clear();
                 return Ok(());
             }
             self.storage.truncate(self.whole_bytes)?;
             written?;
         }
-        Err(self.short_write_error(lines))
+        Err(self.short_write_error())
     }
 
     /// Checks that no other process deleted, replaced, truncated or wrote the file.
-    pub(crate) fn check_unchanged(&self) -> io::Result<()> {
+    pub(super) fn check_unchanged(&self) -> io::Result<()> {
         match self.storage.len()? {
             len if len == self.whole_bytes => Ok(()),
             _ => Err(io::Error::other("another process changed it")),
         }
     }
 
-    fn write_uninterrupted(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write_uninterrupted(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.storage.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -63,8 +116,8 @@ impl LogFile {
     }
 
     /// Finds out why a write was cut short by writing the rest, which returns the error.
-    fn short_write_error(&mut self, lines: &[u8]) -> io::Error {
-        let mut remaining = lines;
+    fn short_write_error(&self) -> io::Error {
+        let mut remaining = &*self.pending;
         let cause = loop {
             match self.write_uninterrupted(remaining) {
                 Ok(0) => break io::ErrorKind::WriteZero.into(),
@@ -117,55 +170,8 @@ pub(crate) trait Storage: Send + Sync {
     fn len(&self) -> io::Result<u64>;
 }
 
-/// A file on disk.
-pub(crate) struct DiskFile {
-    file: File,
-    path: PathBuf,
-}
-
-impl DiskFile {
-    pub(crate) fn new(file: File, path: &Path) -> Self {
-        Self {
-            file,
-            path: path.to_owned(),
-        }
-    }
-}
-
-impl Storage for DiskFile {
-    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        failpoint("append.before")?;
-        failpoint_midway("append.half", || {
-            let _ = (&self.file).write(&bytes[..bytes.len() / 2]);
-        });
-        let written = (&self.file).write(bytes)?;
-        failpoint("append.after")?;
-        Ok(written)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        failpoint("sync.before")?;
-        self.file.sync_data()?;
-        failpoint("sync.after")
-    }
-
-    fn truncate(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        let ours = self.file.metadata()?;
-        if !is_file_at(&ours, &self.path) {
-            return Err(io::Error::other("it was deleted or replaced"));
-        }
-        Ok(ours.len())
-    }
-}
-
-// A log file whose records also go to a second place, such as a stream on another machine.
-
-/// A second place for the records of a log. What they promise may happen as soon as they are there, so this place decides,
-/// and not the disk.
+/// A second place for the records of a log, such as a stream on another machine. What they promise may happen as soon as they are
+/// there, so this place decides, and not the disk.
 pub trait LogReplica: Send {
     /// Stores whole lines after those that were stored before. Returns once they are durable.
     ///
@@ -174,10 +180,12 @@ pub trait LogReplica: Send {
     fn store(&mut self, lines: &[u8]) -> io::Result<()>;
 }
 
-/// A file on disk that is synced by passing what was written to a replica.
-pub(crate) struct ReplicatedFile {
-    file: DiskFile,
-    replica: Mutex<Box<dyn LogReplica>>,
+/// A file on disk.
+pub(crate) struct DiskFile {
+    file: File,
+    path: PathBuf,
+    /// What is synced in place of the file.
+    replica: Option<Mutex<Box<dyn LogReplica>>>,
     unreplicated: Mutex<Unreplicated>,
 }
 
@@ -188,12 +196,18 @@ struct Unreplicated {
     bytes: Vec<u8>,
 }
 
-impl ReplicatedFile {
-    /// Wraps a file of which the replica has the first `replicated_bytes` bytes.
-    pub(crate) fn new(file: DiskFile, replica: Box<dyn LogReplica>, replicated_bytes: u64) -> Self {
+impl DiskFile {
+    /// Wraps a file of which the replica, if there is one, has the first `replicated_bytes` bytes.
+    pub(crate) fn new(
+        file: File,
+        path: &Path,
+        replica: Option<Box<dyn LogReplica>>,
+        replicated_bytes: u64,
+    ) -> Self {
         Self {
             file,
-            replica: Mutex::new(replica),
+            path: path.to_owned(),
+            replica: replica.map(Mutex::new),
             unreplicated: Mutex::new(Unreplicated {
                 offset: replicated_bytes,
                 bytes: Vec::new(),
@@ -202,16 +216,28 @@ impl ReplicatedFile {
     }
 }
 
-impl Storage for ReplicatedFile {
+impl Storage for DiskFile {
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut unreplicated = self.unreplicated.lock();
-        let written = self.file.write(bytes)?;
-        unreplicated.bytes.extend_from_slice(&bytes[..written]);
+        failpoint("append.before")?;
+        failpoint_midway("append.half", || {
+            let _ = (&self.file).write(&bytes[..bytes.len() / 2]);
+        });
+        let written = (&self.file).write(bytes)?;
+        failpoint("append.after")?;
+        if self.replica.is_some() {
+            unreplicated.bytes.extend_from_slice(&bytes[..written]);
+        }
         Ok(written)
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut replica = self.replica.lock();
+        let Some(replica) = &self.replica else {
+            failpoint("sync.before")?;
+            self.file.sync_data()?;
+            return failpoint("sync.after");
+        };
+        let mut replica = replica.lock();
         let bytes = {
             let mut unreplicated = self.unreplicated.lock();
             unreplicated.offset += unreplicated.bytes.len() as u64;
@@ -229,11 +255,15 @@ impl Storage for ReplicatedFile {
         unreplicated
             .bytes
             .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-        self.file.truncate(len)
+        self.file.set_len(len)
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        let ours = self.file.metadata()?;
+        if !is_file_at(&ours, &self.path) {
+            return Err(io::Error::other("it was deleted or replaced"));
+        }
+        Ok(ours.len())
     }
 }
 
@@ -282,8 +312,7 @@ mod replicated_file_tests {
         let mut options = OpenOptions::new();
         let file = options.append(true).create_new(true).open(&path).unwrap();
         let replica = MemoryReplica::default();
-        let disk = DiskFile::new(file, &path);
-        let log = ReplicatedFile::new(disk, Box::new(replica.clone()), 0);
+        let log = DiskFile::new(file, &path, Some(Box::new(replica.clone())), 0);
         let stored = || replica.stored.lock().clone();
         log.write(b"one\n").unwrap();
         log.write(b"two\n").unwrap();

@@ -8,5 +8,5 @@ mod session_log;
 
 pub(crate) use journal::Journal;
 pub use log_file::LogReplica;
-pub(crate) use log_file::{DiskFile, ReplicatedFile, Storage, unreliable_file_system};
+pub(crate) use log_file::{DiskFile, unreliable_file_system};
 pub use session_log::SessionLog;

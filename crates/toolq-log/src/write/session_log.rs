@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::memory::{Identity, LogIndex, MemoryStore, MemoryUse, RememberedIn};
 use crate::records::{FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionRecord};
-use crate::write::journal::{Journal, Place};
+use crate::write::journal::{Journal, Place, SharedJournal};
 use redact::Mask;
 use toolq_core::types::{CallKey, CallRef, EmitError, TurnOrigin};
 
@@ -27,8 +27,7 @@ pub struct SessionLog(Arc<OpenLog>);
 struct OpenLog {
     recorder: Mutex<Recorder>,
     memory: MemoryStore,
-    path: PathBuf,
-    blob_dir: PathBuf,
+    journal: Arc<SharedJournal>,
     session_id: Uuid,
     /// Torn ends that were set aside when the log was opened.
     recovered: Vec<RecoveredRecord>,
@@ -98,13 +97,12 @@ impl SessionLog {
         index: LogIndex,
         (recovered, lock): (Vec<RecoveredRecord>, Option<OwnedFd>),
     ) -> io::Result<Self> {
-        let started_ms = journal.now_ms();
+        let shared = Arc::clone(&journal.shared);
+        let (started_ms, clock) = (shared.clock.now_ms(), shared.clock.clone());
         let root = PathBuf::from(session.root.as_deref().unwrap_or_default());
         session.mask(&mask);
         let (session_id, _) = journal.append(RecordKind::Session, None, (&(), &session), false)?;
-        journal.write()?;
-        let (path, blob_dir) = (journal.path().to_owned(), journal.blob_dir().to_owned());
-        let clock = journal.clock().clone();
+        shared.write()?;
         let recorder = Recorder {
             journal,
             mask: Arc::clone(&mask),
@@ -118,9 +116,8 @@ impl SessionLog {
         };
         Ok(Self(Arc::new(OpenLog {
             recorder: Mutex::new(recorder),
-            memory: MemoryStore::new(memory, root, (mask, clock), &path, session_id, index),
-            path,
-            blob_dir,
+            memory: MemoryStore::new(memory, root, (mask, clock), &shared.path, session_id, index),
+            journal: shared,
             session_id,
             recovered,
             lock: lock.map(Arc::new),
@@ -144,24 +141,21 @@ impl SessionLog {
     /// # Errors
     /// The record can't be written.
     pub fn finish(&self, exit_code: u8) -> Result<(), EmitError> {
-        let recorder = self.recorder();
+        let (recorder, journal) = (self.recorder(), &self.0.journal);
         // What took a detour comes before the end.
         recorder.journal.sync()?;
         let end = SessionEndRecord {
-            duration_ms: recorder
-                .journal
-                .now_ms()
-                .saturating_sub(recorder.started_ms),
+            duration_ms: (journal.clock.now_ms()).saturating_sub(recorder.started_ms),
             exit_code,
             ..recorder.counts
         };
         let session = Some(recorder.session_id);
         recorder.journal.guard(|| {
-            recorder.journal.check_file()?;
+            journal.check_file()?;
             recorder
                 .journal
                 .append(RecordKind::SessionEnd, session, (&(), &end), false)?;
-            recorder.journal.write()
+            journal.write()
         })?;
         recorder.journal.sync()
     }
@@ -179,8 +173,8 @@ impl SessionLog {
 
     /// Returns whether the file isn't what this session wrote anymore: another process deleted, replaced or changed it.
     pub fn is_lost(&self) -> bool {
-        let recorder = self.recorder();
-        recorder.journal.failure().is_some() && recorder.journal.check_file().is_err()
+        let journal = &self.0.journal;
+        journal.failure().is_some() && journal.check_file().is_err()
     }
 
     /// Removes the file if this session is the only one in it, and nothing has happened in it. Returns whether it did.
@@ -188,9 +182,9 @@ impl SessionLog {
     /// # Errors
     /// The file can't be removed.
     pub fn remove_if_unused(&self) -> io::Result<bool> {
-        let recorder = self.recorder();
-        let is_unused =
-            recorder.journal.record_count() == 1 && recorder.journal.failure().is_none();
+        // Nothing more happens meanwhile.
+        let (_recorder, journal) = (self.recorder(), &self.0.journal);
+        let is_unused = journal.record_count() == 1 && journal.failure().is_none();
         if is_unused {
             std::fs::remove_file(self.path())?;
         }
@@ -209,12 +203,12 @@ impl SessionLog {
 
     /// Returns the path of the log.
     pub fn path(&self) -> &Path {
-        &self.0.path
+        &self.0.journal.path
     }
 
     /// Returns the directory next to the log for content that is too large for a record. It may not exist yet.
     pub fn blob_dir(&self) -> &Path {
-        &self.0.blob_dir
+        &self.0.journal.blob_dir
     }
 
     /// Returns the torn ends that were set aside when the log was opened.
@@ -224,7 +218,7 @@ impl SessionLog {
 
     /// Returns the error after which the log accepts no more records, if there was one.
     pub fn write_error(&self) -> Option<EmitError> {
-        self.recorder().journal.failure().cloned()
+        self.0.journal.failure().cloned()
     }
 }
 

@@ -67,7 +67,7 @@ fn a_change_is_named_by_its_keys() {
     assert_eq!(difference("timeout: 5s", "timeout: 6s"), ["timeout"]);
     assert_eq!(
         difference("timeout: 5s", "timeout: 5s\n    effect: read"),
-        ["effect"]
+        ["concurrency_safe", "effect"]
     );
     assert_eq!(
         difference("timeout: 5s", "timeout: 5s\n    output: json"),
