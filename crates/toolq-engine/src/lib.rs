@@ -7,7 +7,6 @@
 mod agent;
 mod agent_requests;
 mod agent_scope;
-mod approval;
 mod attempt;
 mod backends;
 mod command;
@@ -35,7 +34,6 @@ mod tests;
 mod timing;
 mod turn;
 
-pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
 pub use command::{find_interpreter, find_program, find_sandbox_gaps, hides_file};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
@@ -49,8 +47,9 @@ pub use message_feeder::MessageSource;
 pub use recall::RememberedWrites;
 pub use run_budget::BudgetLimits;
 pub use settings::{
-    AnswerDelivery, EngineSettings, HostCall, HostFuture, HostReply, HostTools, Resolver,
-    SUPERVISOR_PROGRAM, random_task_id,
+    AnswerDelivery, ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, EngineSettings,
+    HostCall, HostFuture, HostReply, HostTools, PriorApprovals, Resolver, SUPERVISOR_PROGRAM,
+    random_task_id,
 };
 pub use timing::DROP_DEADLINE;
 pub use turn::{LateResult, TurnRequest};

@@ -1,4 +1,4 @@
-//! The settings of an engine, and the interfaces through which it delivers results, has calls served and finds hosts.
+//! The settings of an engine, and the interfaces through which it delivers results, asks for approvals, has calls served and finds hosts.
 
 use std::fmt;
 use std::future::Future;
@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::approval::Approver;
 use crate::run_budget::BudgetLimits;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    CallAnswer, CallMemory, CallRef, Effect, EventSink, ToolsConfig, TraceContext,
+    Approval, ApprovalRequest, CallAnswer, CallMemory, CallRef, Effect, EventSink, ToolsConfig,
+    TraceContext,
 };
 
 /// The running program, even if its file was replaced in the meantime.
@@ -124,6 +124,63 @@ where
     }
 }
 
+// Who decides about calls, what serves those of the host, and what finds the hosts of requests.
+
+/// Who says whether a call that needs an approval may start.
+#[derive(Debug, Clone)]
+pub enum Approver {
+    /// This user approved all calls in advance.
+    All {
+        /// The name of the user, if it is known.
+        user: Option<String>,
+    },
+    /// This program decides. It reads the call as JSON on stdin; exit code 0 is a yes, and 1 is a no with the reason on
+    /// stdout. Anything else stops the run.
+    Program(PathBuf),
+    /// A person decides.
+    Person(Arc<dyn ApprovalPrompt>),
+    /// Some calls were approved before the run. Another approver decides about the others.
+    Planned {
+        /// The calls that were approved.
+        approvals: Arc<dyn PriorApprovals>,
+        /// Who decides about the others, if there is another approver.
+        otherwise: Option<Box<Approver>>,
+    },
+}
+
+/// Calls that were approved before the run began.
+pub trait PriorApprovals: fmt::Debug + Send + Sync {
+    /// Returns the approval of exactly this call, if it has one.
+    fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval>;
+}
+
+/// Asks a person.
+pub trait ApprovalPrompt: fmt::Debug + Send + Sync {
+    /// Asks about one call. Dropping the future withdraws the question.
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a>;
+}
+
+/// The reply to come.
+pub type ApprovalFuture<'a> = Pin<Box<dyn Future<Output = ApprovalReply> + Send + 'a>>;
+
+/// The result of a question about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalReply {
+    /// The call was approved or denied.
+    Decided(Approval),
+    /// No approver can decide about this call, so it doesn't run.
+    Unavailable,
+    /// The run stops, for this reason: the question couldn't be asked, or the approver stopped the run.
+    Stopped(String),
+}
+
+impl ApprovalReply {
+    /// The reply to a question whose answer is no longer needed.
+    pub(crate) fn withdrawn() -> Self {
+        Self::Stopped("the question was withdrawn".to_owned())
+    }
+}
+
 /// What serves the tools with `backing: host`.
 pub trait HostTools: fmt::Debug + Send + Sync {
     /// Runs one call. Dropping the future means that the result is no longer needed: the call has timed out, or was
@@ -169,8 +226,6 @@ pub enum HostReply {
         why: String,
     },
 }
-
-// How hosts of requests are found.
 
 /// A pending lookup.
 pub(crate) type AddressFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;

@@ -21,12 +21,13 @@ use crate::attempt::ProgressSender;
 use crate::control::RunControl;
 use crate::http::SendGuard;
 use crate::mcp::announcement::ServerAnnouncement;
+use crate::mcp::incoming::CallReply;
 use crate::mcp::server_life::ServerLife;
 use crate::mcp::transport::Transport;
 use redact::Mask;
 use toolq_core::types::{ServerConfig, ServerProtocol, ToolDrift, ToolLock, TransportError};
-use toolq_mcp::client::{CallError, CallId, CallMeta, ClientSession, ServerIdentity};
-use toolq_mcp::{CallToolResult, Implementation, ProtocolPreference, ProtocolVersion, RpcError};
+use toolq_mcp::client::{CallId, CallMeta, ClientSession, ServerIdentity};
+use toolq_mcp::{Implementation, ProtocolPreference, ProtocolVersion};
 
 /// A handle for the task. When all handles are dropped, the task ends the server.
 #[derive(Debug, Clone)]
@@ -277,9 +278,6 @@ impl ConnectionTask {
 
 // What a call waits for, and how it ends.
 
-/// How many of the last lines of a server's stderr are included in the failure of a call.
-const MAX_LAST_LINES: usize = 10;
-
 /// A call that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct ConnectionCall {
@@ -296,77 +294,6 @@ pub(crate) struct ConnectionCall {
     /// Marked before the first byte of the call can reach the server.
     pub(crate) guard: SendGuard,
     pub(crate) reply: oneshot::Sender<CallReply>,
-}
-
-/// How a call ended.
-#[derive(Debug)]
-pub(crate) enum CallReply {
-    /// The server answered.
-    Answered(Result<CallToolResult, CallError>),
-    /// The tool isn't what was locked, so the server didn't get the call.
-    Drifted(ToolDrift),
-    /// There is no connection: why, with the end of the server's stderr.
-    Lost { detail: String, stderr: String },
-    /// There is no complete response to the call's request. Other calls may continue.
-    Failed(TransportError),
-    /// The response to the call's request has a status that is an error.
-    Status {
-        status: u16,
-        retry_after: Option<Duration>,
-        text: String,
-    },
-    /// The server no longer knows the session, and refused the call.
-    SessionExpired,
-    /// The server refused the call because of its headers, so its list of tools isn't what it was.
-    HeadersRefused(RpcError),
-    /// The server's program couldn't be started. Holds the operating system's error number.
-    NotStarted(i32),
-}
-
-impl CallReply {
-    /// The reply of a connection whose task is gone.
-    pub(crate) fn lost() -> Self {
-        Self::Lost {
-            detail: "the connection is gone".to_owned(),
-            stderr: String::new(),
-        }
-    }
-
-    /// Returns how long the server asks to wait before the call is made again.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Status { retry_after, .. } => *retry_after,
-            _ => None,
-        }
-    }
-
-    /// Says in one line why there is no answer.
-    pub(crate) fn describe(&self, start_failure: impl FnOnce(i32) -> String) -> String {
-        match self {
-            Self::NotStarted(errno) => start_failure(*errno),
-            Self::Lost { detail, stderr } => describe_loss(detail, stderr),
-            Self::Failed(error) => error.detail.clone(),
-            Self::Status { text, .. } => text.clone(),
-            Self::HeadersRefused(error) => error.to_string(),
-            Self::Answered(_) | Self::Drifted(_) | Self::SessionExpired => String::new(),
-        }
-    }
-}
-
-/// Says why a connection is lost, with the last lines of the server's stderr. Runtimes end their reports with lines that say
-/// little, so one isn't enough.
-pub(crate) fn describe_loss(detail: &str, stderr: &str) -> String {
-    let lines = stderr.lines().filter(|line| !line.trim().is_empty());
-    let lines: Vec<&str> = lines.collect();
-    match lines.as_slice() {
-        [] => detail.to_owned(),
-        [line] => format!("{detail}: {line}"),
-        lines => {
-            let first = lines.len().saturating_sub(MAX_LAST_LINES);
-            let last_lines = lines[first..].join("\n");
-            format!("{detail}. Its stderr ends with:\n{last_lines}")
-        }
-    }
 }
 
 /// The callers that wait for a connection.

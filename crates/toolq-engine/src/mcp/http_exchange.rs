@@ -11,6 +11,7 @@ use url::Url;
 use crate::http::{
     SendGuard, classify_cause, content_encoding, media_type, parse_retry_after, root_cause,
 };
+use crate::mcp::incoming::{CallReply, Incoming};
 use toolq_core::text::{escape, format_bytes, truncate};
 use toolq_core::transcript::{SseDecoder, SseError, SseEvent};
 use toolq_core::types::{TransportCause, TransportError, TransportPhase};
@@ -23,16 +24,6 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How much of it is shown.
 const MAX_ERROR_CHARS: usize = 300;
-
-/// A part of a response.
-pub(crate) enum ResponsePart {
-    /// What it means for a request.
-    Event(HttpEvent),
-    /// The server began a session with its answer to `initialize`.
-    SessionBegan(HeaderValue),
-    /// The server knows that the handshake is over.
-    HandshakeEnded,
-}
 
 /// A request and its response.
 pub(crate) struct HttpExchange {
@@ -47,7 +38,7 @@ pub(crate) struct HttpExchange {
     /// What asks for the rest of a stream that has broken off, if the server may have such streams.
     pub(crate) resumption: Option<Request>,
     pub(crate) guard: Option<SendGuard>,
-    pub(crate) parts: mpsc::Sender<ResponsePart>,
+    pub(crate) parts: mpsc::Sender<Incoming>,
 }
 
 impl HttpExchange {
@@ -56,7 +47,7 @@ impl HttpExchange {
         let ended = self.exchange(request).await;
         if self.method == "notifications/initialized" {
             // A server that refuses the notification also refuses the next request.
-            self.pass_on(ResponsePart::HandshakeEnded).await;
+            self.pass_on(Incoming::HandshakeEnded).await;
         }
         let Some(request) = self.request else {
             return;
@@ -65,7 +56,7 @@ impl HttpExchange {
             .err()
             .unwrap_or_else(|| self.no_answer("the response ended before the answer".to_owned()));
         let method = self.method.clone();
-        self.pass_on_event(HttpEvent::Ended {
+        self.pass_on(Incoming::Ended {
             request,
             method,
             failure,
@@ -75,7 +66,7 @@ impl HttpExchange {
 
     /// # Errors
     /// Why the response has no answer.
-    async fn exchange(&self, request: Request) -> Result<(), HttpFailure> {
+    async fn exchange(&self, request: Request) -> Result<(), CallReply> {
         let sent = self.client.execute(request).await;
         let response = sent.map_err(|error| self.send_failure(&error))?;
         let status = response.status();
@@ -88,7 +79,7 @@ impl HttpExchange {
         if self.method == "initialize"
             && let Some(id) = response.headers().get(SESSION_ID_HEADER)
         {
-            self.pass_on(ResponsePart::SessionBegan(id.clone())).await;
+            self.pass_on(Incoming::SessionBegan(id.clone())).await;
         }
         if let Some(encoding) = content_encoding(response.headers()) {
             let detail =
@@ -107,25 +98,24 @@ impl HttpExchange {
         }
     }
 
-    async fn read_document(&self, request: u64, mut response: Response) -> Result<(), HttpFailure> {
+    async fn read_document(&self, request: u64, mut response: Response) -> Result<(), CallReply> {
         let status = response.status();
         let body = self.read_body(&mut response, MAX_MESSAGE_BYTES).await?;
         if body.len() > MAX_MESSAGE_BYTES {
-            self.pass_on_event(too_long(request)).await;
+            self.pass_on(too_long(request)).await;
         } else if body.is_empty() {
             return Err(self.no_answer(format!("the server answered {status} without a body")));
         } else {
-            self.pass_on_event(HttpEvent::Message { request, body })
-                .await;
+            self.pass_on(Incoming::Message { request, body }).await;
         }
         Err(self.no_answer("the response isn't an answer to the request".to_owned()))
     }
 
     /// Reads a response whose status is an error.
-    async fn read_refusal(&self, request: u64, mut response: Response) -> Result<(), HttpFailure> {
+    async fn read_refusal(&self, request: u64, mut response: Response) -> Result<(), CallReply> {
         let status = response.status();
         if status == StatusCode::NOT_FOUND && self.has_session {
-            return Err(HttpFailure::SessionExpired);
+            return Err(CallReply::SessionExpired);
         }
         let retry_after = parse_retry_after(response.headers(), SystemTime::now());
         let location = redirect_target(&response);
@@ -137,8 +127,7 @@ impl HttpExchange {
         let is_about_message =
             status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429);
         if let Some(error) = error.clone().filter(|_| is_about_message) {
-            self.pass_on_event(HttpEvent::Refused { request, error })
-                .await;
+            self.pass_on(Incoming::Refused { request, error }).await;
             return Ok(());
         }
         let said = match (error, media_type.as_deref()) {
@@ -156,7 +145,7 @@ impl HttpExchange {
         if let Some(hint) = status_hint(status, location) {
             text = format!("{text} ({hint})");
         }
-        Err(HttpFailure::Status {
+        Err(CallReply::Status {
             status: status.as_u16(),
             retry_after,
             text,
@@ -168,7 +157,7 @@ impl HttpExchange {
         &self,
         response: &mut Response,
         max_bytes: usize,
-    ) -> Result<Vec<u8>, HttpFailure> {
+    ) -> Result<Vec<u8>, CallReply> {
         let mut body = Vec::new();
         while body.len() <= max_bytes {
             match response.chunk().await {
@@ -180,14 +169,14 @@ impl HttpExchange {
         Ok(body)
     }
 
-    fn send_failure(&self, error: &reqwest::Error) -> HttpFailure {
+    fn send_failure(&self, error: &reqwest::Error) -> CallReply {
         let was_sent = self.guard.as_ref().is_none_or(SendGuard::is_sent);
         let phase = if error.is_connect() || !was_sent {
             TransportPhase::Connect
         } else {
             TransportPhase::Response
         };
-        HttpFailure::Transport(TransportError {
+        CallReply::Failed(TransportError {
             phase,
             origin: self.origin.clone(),
             cause: classify_cause(error),
@@ -195,13 +184,13 @@ impl HttpExchange {
         })
     }
 
-    pub(super) fn body_failure(&self, error: &reqwest::Error) -> HttpFailure {
+    pub(super) fn body_failure(&self, error: &reqwest::Error) -> CallReply {
         self.no_answer(root_cause(error))
     }
 
     /// Says why a response that began has no answer.
-    fn no_answer(&self, detail: String) -> HttpFailure {
-        HttpFailure::Transport(TransportError {
+    fn no_answer(&self, detail: String) -> CallReply {
+        CallReply::Failed(TransportError {
             phase: TransportPhase::Body,
             origin: self.origin.clone(),
             cause: TransportCause::Other,
@@ -209,22 +198,18 @@ impl HttpExchange {
         })
     }
 
-    pub(super) async fn pass_on_event(&self, event: HttpEvent) {
-        self.pass_on(ResponsePart::Event(event)).await;
-    }
-
-    async fn pass_on(&self, part: ResponsePart) {
+    async fn pass_on(&self, part: Incoming) {
         // The receiver is gone only after the connection has ended, which ends this task, too.
         let _ = self.parts.send(part).await;
     }
 }
 
-pub(super) fn too_long(request: u64) -> HttpEvent {
+pub(super) fn too_long(request: u64) -> Incoming {
     let reason = format!(
         "it has more than {}",
         format_bytes(MAX_MESSAGE_BYTES as u64)
     );
-    HttpEvent::Unreadable { request, reason }
+    Incoming::Unreadable { request, reason }
 }
 
 /// Returns the error in a body that is a JSON-RPC response.
@@ -293,7 +278,7 @@ impl HttpExchange {
         &self,
         request: u64,
         response: Response,
-    ) -> Result<(), HttpFailure> {
+    ) -> Result<(), CallReply> {
         let mut position = StreamPosition::default();
         let mut ended = self.read_stream(request, response, &mut position).await;
         let mut fruitless_attempts = 0;
@@ -334,7 +319,7 @@ impl HttpExchange {
         request: u64,
         mut response: Response,
         position: &mut StreamPosition,
-    ) -> Result<(), HttpFailure> {
+    ) -> Result<(), CallReply> {
         let mut decoder = SseDecoder::new(MAX_MESSAGE_BYTES as u64);
         loop {
             let piece = response.chunk().await;
@@ -352,7 +337,7 @@ impl HttpExchange {
                     Ok(event) => self.pass_on_message(request, event, position).await,
                     Err(error) => {
                         position.is_answered = true;
-                        self.pass_on_event(unreadable(request, error)).await;
+                        self.pass_on(unreadable(request, error)).await;
                         return Ok(());
                     }
                 }
@@ -373,8 +358,7 @@ impl HttpExchange {
             if self.resumption.is_some() && is_answer(&body, request) {
                 position.is_answered = true;
             }
-            self.pass_on_event(HttpEvent::Message { request, body })
-                .await;
+            self.pass_on(Incoming::Message { request, body }).await;
         }
     }
 }
@@ -398,45 +382,12 @@ fn is_answer(body: &[u8], request: u64) -> bool {
     })
 }
 
-fn unreadable(request: u64, error: SseError) -> HttpEvent {
+fn unreadable(request: u64, error: SseError) -> Incoming {
     match error {
         SseError::TooLarge { .. } => too_long(request),
-        SseError::NotUtf8 { .. } => HttpEvent::Unreadable {
+        SseError::NotUtf8 { .. } => Incoming::Unreadable {
             request,
             reason: "it isn't valid UTF-8".to_owned(),
         },
     }
-}
-
-/// What became of an HTTP request, which carries one message.
-pub(crate) enum HttpEvent {
-    /// A message came in the response to a request.
-    Message { request: u64, body: Vec<u8> },
-    /// The server refused a request. Its error need not name the request.
-    Refused { request: u64, error: RpcError },
-    /// The response can't be read, for this reason.
-    Unreadable { request: u64, reason: String },
-    /// No message will come any more. That's a failure if the request has no answer yet.
-    Ended {
-        request: u64,
-        method: String,
-        failure: HttpFailure,
-    },
-}
-
-/// Why a request has no answer.
-#[derive(Debug)]
-pub(crate) enum HttpFailure {
-    /// There is no complete response.
-    Transport(TransportError),
-    /// The status is an error.
-    Status {
-        status: u16,
-        /// How long the server asks to wait.
-        retry_after: Option<Duration>,
-        /// What the server says about it, and what can be done.
-        text: String,
-    },
-    /// The server no longer knows the session.
-    SessionExpired,
 }

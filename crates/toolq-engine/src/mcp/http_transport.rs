@@ -13,7 +13,8 @@ use url::Url;
 use crate::control::RunControl;
 use crate::environment::resolve_template;
 use crate::http::{HttpClients, SendGuard, build_failure, resolve_headers};
-use crate::mcp::http_exchange::{HttpEvent, HttpExchange, ResponsePart};
+use crate::mcp::http_exchange::HttpExchange;
+use crate::mcp::incoming::Incoming;
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
 use toolq_core::os::Environment;
 use toolq_core::types::{Outcome, ServerConfig, ServerEndpoint};
@@ -48,8 +49,8 @@ pub(crate) struct HttpTransport {
     notifications: JoinSet<()>,
     /// The tasks of requests whose responses haven't ended.
     exchanges: HashMap<u64, AbortHandle>,
-    parts: mpsc::Receiver<ResponsePart>,
-    sender: mpsc::Sender<ResponsePart>,
+    parts: mpsc::Receiver<Incoming>,
+    sender: mpsc::Sender<Incoming>,
 }
 
 impl HttpTransport {
@@ -111,27 +112,21 @@ impl HttpTransport {
         }
     }
 
-    /// Waits for the next event. Cancel safe.
-    pub(crate) async fn next_event(&mut self) -> Option<HttpEvent> {
-        loop {
-            match self.parts.recv().await? {
-                ResponsePart::Event(event) => {
-                    if let HttpEvent::Ended { request, .. } = &event {
-                        self.exchanges.remove(request);
-                    }
-                    return Some(event);
-                }
-                ResponsePart::SessionBegan(id) => {
-                    if self.version.is_none() {
-                        self.session_id = Some(id);
-                    }
-                }
-                ResponsePart::HandshakeEnded => {
-                    self.is_ending_handshake = false;
-                    self.send_waiting();
-                }
+    /// Waits for the next part of a response. Cancel safe.
+    pub(crate) async fn next_part(&mut self) -> Option<Incoming> {
+        let part = self.parts.recv().await?;
+        match &part {
+            Incoming::Ended { request, .. } => drop(self.exchanges.remove(request)),
+            Incoming::SessionBegan(id) if self.version.is_none() => {
+                self.session_id = Some(id.clone());
             }
+            Incoming::HandshakeEnded => {
+                self.is_ending_handshake = false;
+                self.send_waiting();
+            }
+            _ => {}
         }
+        Some(part)
     }
 
     /// Stops reading the response to a request that has its answer. The response gets some time to end, so that its

@@ -4,6 +4,7 @@ mod announcement;
 mod connection;
 mod http_exchange;
 mod http_transport;
+mod incoming;
 mod outcome;
 mod process;
 mod runner;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::mcp::connection::{CallReply, describe_loss};
+use crate::mcp::incoming::{CallReply, describe_loss};
 use crate::output::{LeadingFile, OutputCollector, find_violation, strip_whitespace};
 use crate::reach::Reach;
 use redact::Mask;

@@ -15,6 +15,7 @@ use toolq_mcp::{Frame, LineFramer, parse_messages};
 
 use crate::command::{ChildExit, ChildProcess, ParentEnds};
 use crate::control::RunControl;
+use crate::mcp::incoming::Incoming;
 use crate::mcp::server_life::SavedStderr;
 use crate::output::LeadingFile;
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
@@ -44,14 +45,6 @@ pub(crate) struct ServerProcess {
     read_until: Option<Instant>,
     stderr_tail: Vec<u8>,
     saved_stderr: LeadingFile,
-}
-
-/// A line on stdout.
-pub(crate) enum StdoutLine {
-    /// A whole line.
-    Whole(Vec<u8>),
-    /// The beginning of a line that is too long, and its length.
-    TooLong(Vec<u8>, u64),
 }
 
 impl ServerProcess {
@@ -89,7 +82,7 @@ impl ServerProcess {
 
     /// Serves the pipes for a while. Returns the lines that have arrived, which may be empty, or `None` once stdout or
     /// stdin is closed or the program has exited. Cancel safe.
-    pub(crate) async fn next_lines(&mut self) -> Option<Vec<StdoutLine>> {
+    pub(crate) async fn next_lines(&mut self) -> Option<Vec<Incoming>> {
         self.stdout.as_ref()?;
         let last_read = self.read_until.unwrap_or_else(Instant::now);
         tokio::select! {
@@ -105,7 +98,7 @@ impl ServerProcess {
                     return self.finish_lines();
                 }
                 let mut lines = Vec::new();
-                self.framer.push(&self.chunk, |frame| lines.push(StdoutLine::from_frame(&frame)));
+                self.framer.push(&self.chunk, |frame| lines.push(incoming_line(&frame)));
                 return Some(lines);
             }
             chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
@@ -120,7 +113,7 @@ impl ServerProcess {
 
     /// Returns what the program printed last, if it is a message without a line break, and reads nothing more. Of half a
     /// message, the end of the program says more.
-    fn finish_lines(&mut self) -> Option<Vec<StdoutLine>> {
+    fn finish_lines(&mut self) -> Option<Vec<Incoming>> {
         self.stdout = None;
         let mut last = None;
         let framer = mem::replace(&mut self.framer, LineFramer::new(MAX_LINE_BYTES));
@@ -128,7 +121,7 @@ impl ServerProcess {
             if let Frame::Line(line) = &frame
                 && parse_messages(line).is_ok()
             {
-                last = Some(vec![StdoutLine::from_frame(&frame)]);
+                last = Some(vec![incoming_line(&frame)]);
             }
         });
         last
@@ -213,12 +206,10 @@ impl ServerProcess {
     }
 }
 
-impl StdoutLine {
-    fn from_frame(frame: &Frame<'_>) -> Self {
-        match frame {
-            Frame::Line(line) => Self::Whole(line.to_vec()),
-            Frame::TooLong { start, bytes } => Self::TooLong(start.to_vec(), *bytes),
-        }
+fn incoming_line(frame: &Frame<'_>) -> Incoming {
+    match frame {
+        Frame::Line(line) => Incoming::Line(line.to_vec()),
+        Frame::TooLong { start, bytes } => Incoming::TooLong(start.to_vec(), *bytes),
     }
 }
 

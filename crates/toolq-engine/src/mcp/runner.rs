@@ -16,9 +16,8 @@ use crate::control::RunControl;
 use crate::environment::resolve_raw;
 use crate::http::SendGuard;
 use crate::mcp::announcement::ServerAnnouncement;
-use crate::mcp::connection::{
-    CallReply, ConnectionCall, ConnectionEnded, SentCall, ServerConnection,
-};
+use crate::mcp::connection::{ConnectionCall, ConnectionEnded, SentCall, ServerConnection};
+use crate::mcp::incoming::CallReply;
 use crate::mcp::outcome::{
     Attachments, add_client_content, choose_parts, client_blocks, outcome_of_reply, refuse_output,
     transport_error,

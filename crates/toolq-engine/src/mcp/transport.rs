@@ -3,9 +3,9 @@
 use crate::command::ChildExit;
 use crate::control::RunControl;
 use crate::http::SendGuard;
-use crate::mcp::http_exchange::HttpEvent;
 use crate::mcp::http_transport::HttpTransport;
-use crate::mcp::process::{ServerProcess, StdoutLine};
+use crate::mcp::incoming::Incoming;
+use crate::mcp::process::ServerProcess;
 use crate::mcp::server_life::SavedStderr;
 use toolq_mcp::ProtocolVersion;
 use toolq_mcp::client::{CallId, ClientSession, ToolList};
@@ -16,14 +16,6 @@ pub(crate) enum Transport {
     Program(Box<ServerProcess>),
     /// Streamable HTTP.
     Endpoint(Box<HttpTransport>),
-}
-
-/// What a transport delivers.
-pub(crate) enum Incoming {
-    /// A line of a program.
-    Line(StdoutLine),
-    /// What became of an HTTP request.
-    Http(HttpEvent),
 }
 
 impl Transport {
@@ -38,14 +30,8 @@ impl Transport {
     /// Waits until something has come. Returns `None` once the server has ended. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Vec<Incoming>> {
         match self {
-            Self::Program(process) => {
-                let lines = process.next_lines().await?;
-                Some(lines.into_iter().map(Incoming::Line).collect())
-            }
-            Self::Endpoint(endpoint) => {
-                let event = endpoint.next_event().await?;
-                Some(vec![Incoming::Http(event)])
-            }
+            Self::Program(process) => process.next_lines().await,
+            Self::Endpoint(endpoint) => Some(vec![endpoint.next_part().await?]),
         }
     }
 

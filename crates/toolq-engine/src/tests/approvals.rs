@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::yield_now;
 
-use crate::approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
+use crate::settings::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
 use crate::tests::scripted_runner::{
     EventRecorder, PendingAttempts, ScriptedRunner, act_while_running, block_on, call,
     engine_settings, play_script, run_turn_with, success_outcome, tool,

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::approval::{ApprovalReply, Approver};
 use crate::attempt::{Attempt, AttemptResult, AttemptTimeout, CallJob, ProgressSender};
 use crate::command::program_tool;
+use crate::settings::{ApprovalReply, Approver};
 use crate::state::EngineState;
 use crate::turn::RunningTurn;
 use crate::turn::attempts::failure_text;

@@ -6,13 +6,12 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
-use super::{CallReply, ConnectionTask, ListReply, Phase};
+use super::{ConnectionTask, ListReply, Phase};
 use crate::attempt::Progress;
 use crate::mcp::announcement::ServerAnnouncement;
-use crate::mcp::http_exchange::{HttpEvent, HttpFailure};
-use crate::mcp::process::StdoutLine;
-use crate::mcp::transport::{Incoming, Transport};
-use toolq_core::types::{TransportError, TransportPhase};
+use crate::mcp::incoming::{CallReply, Incoming};
+use crate::mcp::transport::Transport;
+use toolq_core::types::TransportPhase;
 use toolq_mcp::client::{SessionEvent, ToolList};
 use toolq_mcp::{ProtocolEra, RpcError};
 
@@ -21,13 +20,7 @@ impl ConnectionTask {
     /// Why the connection can't continue.
     pub(super) fn receive(&mut self, incoming: Incoming) -> Result<(), String> {
         self.session.set_answering(!self.transport.is_behind());
-        let events = match incoming {
-            Incoming::Line(StdoutLine::Whole(line)) => self.session.receive(&line),
-            Incoming::Line(StdoutLine::TooLong(start, bytes)) => {
-                self.session.receive_too_long(&start, bytes)
-            }
-            Incoming::Http(event) => self.receive_http(event)?,
-        };
+        let events = self.read(incoming)?;
         for event in events {
             match event {
                 SessionEvent::Ready(identity) => {
@@ -113,24 +106,28 @@ fn fraction(progress: f64, total: f64) -> Option<f64> {
 // What becomes of HTTP requests, as far as it matters to a connection and its calls.
 
 impl ConnectionTask {
-    /// Takes what became of a request. Returns what that means for the session.
+    /// Returns what something that came means for the session.
     ///
     /// # Errors
     /// Why the connection can't continue.
-    fn receive_http(&mut self, event: HttpEvent) -> Result<Vec<SessionEvent>, String> {
-        let (request, events) = match event {
-            HttpEvent::Message { request, body } => (request, self.session.receive(&body)),
-            HttpEvent::Refused { request, error } if error.code == RpcError::HEADER_MISMATCH => {
+    fn read(&mut self, incoming: Incoming) -> Result<Vec<SessionEvent>, String> {
+        let (request, events) = match incoming {
+            Incoming::Line(line) => return Ok(self.session.receive(&line)),
+            Incoming::TooLong(start, bytes) => {
+                return Ok(self.session.receive_too_long(&start, bytes));
+            }
+            Incoming::Message { request, body } => (request, self.session.receive(&body)),
+            Incoming::Refused { request, error } if error.code == RpcError::HEADER_MISMATCH => {
                 (request, self.refuse_headers(request, error))
             }
-            HttpEvent::Refused { request, error } => {
+            Incoming::Refused { request, error } => {
                 (request, self.session.receive_error(request, error))
             }
-            HttpEvent::Unreadable { request, reason } => {
+            Incoming::Unreadable { request, reason } => {
                 let event = self.session.reject_answer(request, reason);
                 (request, event.into_iter().collect())
             }
-            HttpEvent::Ended {
+            Incoming::Ended {
                 request,
                 method,
                 failure,
@@ -140,6 +137,7 @@ impl ConnectionTask {
                 }
                 return Ok(Vec::new());
             }
+            Incoming::SessionBegan(_) | Incoming::HandshakeEnded => return Ok(Vec::new()),
         };
         if !self.session.is_waiting_for(request)
             && let Transport::Endpoint(endpoint) = &mut self.transport
@@ -157,7 +155,7 @@ impl ConnectionTask {
         &mut self,
         request: u64,
         method: &str,
-        failure: HttpFailure,
+        failure: CallReply,
     ) -> Result<(), String> {
         if method == "server/discover"
             && is_of_older_server(&failure)
@@ -167,23 +165,21 @@ impl ConnectionTask {
         }
         if method != "tools/call" {
             return Err(match failure {
-                HttpFailure::Transport(error) => {
+                CallReply::Failed(error) => {
                     let detail = error.detail.clone();
                     self.failure = Some(error);
                     detail
                 }
-                HttpFailure::Status { text, .. } => text,
-                HttpFailure::SessionExpired => {
-                    "the server doesn't know the session that it began".to_owned()
-                }
+                CallReply::Status { text, .. } => text,
+                _ => "the server doesn't know the session that it began".to_owned(),
             });
         }
-        if matches!(failure, HttpFailure::SessionExpired) {
+        if matches!(failure, CallReply::SessionExpired) {
             self.expire("the server no longer knew the session");
         }
         let call = self.session.abandon_request(request);
         if let Some(pending) = call.and_then(|call| self.running.remove(&call)) {
-            let _ = pending.reply.send(self.reply_of_failure(failure));
+            let _ = pending.reply.send(failure.masked(&self.mask));
         }
         Ok(())
     }
@@ -217,35 +213,15 @@ impl ConnectionTask {
             endpoint.forget_session();
         }
     }
-
-    fn reply_of_failure(&self, failure: HttpFailure) -> CallReply {
-        let masked = |text: &str| self.mask.apply(text).into_owned();
-        match failure {
-            HttpFailure::Transport(error) => CallReply::Failed(TransportError {
-                detail: masked(&error.detail),
-                ..error
-            }),
-            HttpFailure::Status {
-                status,
-                retry_after,
-                text,
-            } => CallReply::Status {
-                status,
-                retry_after,
-                text: masked(&text),
-            },
-            HttpFailure::SessionExpired => CallReply::SessionExpired,
-        }
-    }
 }
 
 /// Whether a server that answers `server/discover` like this may be one of the legacy era.
-fn is_of_older_server(failure: &HttpFailure) -> bool {
+fn is_of_older_server(failure: &CallReply) -> bool {
     match failure {
-        HttpFailure::Status { status, .. } => {
+        CallReply::Status { status, .. } => {
             (400..=599).contains(status) && !matches!(status, 401 | 403 | 407 | 429)
         }
-        HttpFailure::Transport(error) => error.phase == TransportPhase::Body,
-        HttpFailure::SessionExpired => false,
+        CallReply::Failed(error) => error.phase == TransportPhase::Body,
+        _ => false,
     }
 }

@@ -8,8 +8,9 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, Waiters};
+use super::{ConnectionRequest, ConnectionTask, Phase, Waiters};
 use crate::command::ChildExit;
+use crate::mcp::incoming::CallReply;
 use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::{format_count, format_duration};
 use toolq_core::types::{CallEnding, ServerEndCause, TransportError};
