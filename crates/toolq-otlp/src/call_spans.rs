@@ -1,4 +1,4 @@
-//! Spans of calls and of the session. `agent_spans` has those of agents and of the responses of their models.
+//! Spans of calls, of the session, of agents, and of the responses of their models.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,8 +9,9 @@ use opentelemetry::trace::{
 use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
-use crate::live_calls::{TracedCall, TracedEnd, TracedResponse};
-use toolq_core::types::{AgentUsage, ReportedUsage, TraceContext};
+use crate::live_calls::{TracedCall, TracedEnd};
+use redact::Mask;
+use toolq_core::types::{AgentUsage, ModelResponse, ReportedUsage, TraceContext};
 
 /// The name of the span of a session, and of what makes the spans.
 pub(crate) const SCOPE_NAME: &str = "toolq";
@@ -21,27 +22,6 @@ pub(crate) struct SpanBuilder {
     scope: InstrumentationScope,
     /// Inputs and results go into the spans.
     captures_content: bool,
-}
-
-/// A session that has ended.
-pub(crate) struct EndedSession {
-    pub(crate) id: String,
-    pub(crate) started_ms: u64,
-    pub(crate) ended_ms: u64,
-    pub(crate) exit_code: u8,
-}
-
-/// What tells spans apart. The rest is the same for all of a session.
-pub(crate) struct SpanFacts {
-    pub(crate) id: u64,
-    pub(crate) parent: u64,
-    kind: SpanKind,
-    pub(crate) name: String,
-    pub(crate) started_ms: u64,
-    pub(crate) ended_ms: u64,
-    /// How it failed, if it did.
-    pub(crate) error: Option<String>,
-    pub(crate) attributes: Vec<KeyValue>,
 }
 
 impl SpanBuilder {
@@ -60,64 +40,49 @@ impl SpanBuilder {
         self.trace.is_sampled()
     }
 
-    /// Returns the span of a session, within which those of its calls are.
-    pub(crate) fn session_span(&self, session: &EndedSession) -> SpanData {
-        let code = session.exit_code;
-        let attributes = vec![
-            text(SESSION_ID, session.id.clone()),
-            number(EXIT_CODE, code),
-        ];
-        let error = (code != 0).then(|| format!("exit {code}"));
+    /// Returns the span of a session, within which those of its calls are. Times are in milliseconds since 1970.
+    pub(crate) fn session_span(&self, id: String, times: (u64, u64), exit_code: u8) -> SpanData {
         let remote_parent = self.trace.parent_span_id();
-        let span = self.span(SpanFacts {
-            id: self.trace.session_span_id(),
-            parent: remote_parent.unwrap_or(0),
-            kind: SpanKind::Internal,
-            name: SCOPE_NAME.to_owned(),
-            started_ms: session.started_ms,
-            ended_ms: session.ended_ms,
-            error,
-            attributes,
-        });
-        SpanData {
+        let error = (exit_code != 0).then(|| format!("exit {exit_code}"));
+        let blank = self.blank(self.trace.session_span_id(), remote_parent.unwrap_or(0));
+        let span = SpanData {
+            name: SCOPE_NAME.into(),
             parent_span_is_remote: remote_parent.is_some(),
-            ..span
-        }
+            attributes: vec![text(SESSION_ID, id), number(EXIT_CODE, exit_code)],
+            ..blank
+        };
+        finished(span, times, error)
     }
 
     /// Returns the span of a call that ended in the session, and that of the agent that worked on it, if one did.
     pub(crate) fn call_spans(&self, call: &TracedCall, end: &TracedEnd) -> Vec<SpanData> {
         let first = call.started_ms();
         let trace = &self.trace;
-        let facts = SpanFacts {
-            id: trace.call_span_id(&call.path),
-            parent: trace.parent_of_call(&call.path),
-            kind: SpanKind::Internal,
-            name: format!("execute_tool {}", call.tool_name),
-            started_ms: first.unwrap_or(call.requested_ms),
-            // A call that never ran takes no time.
-            ended_ms: first.map_or(call.requested_ms, |_| end.at_ms),
-            error: end.error(),
-            attributes: self.call_attributes(call, end),
-        };
+        // A call that never ran takes no time.
+        let ended_ms = first.map_or(call.requested_ms, |_| end.at_ms);
+        let times = (first.unwrap_or(call.requested_ms), ended_ms);
         let agent = end.agent.as_ref();
-        let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
-        let mut span = self.span(facts);
-        let failures = call
-            .attempts
-            .iter()
-            .enumerate()
-            .filter_map(|(index, attempt)| {
-                let (status, failed_ms) = attempt.failure.as_ref()?;
-                let attributes = vec![
-                    number(ATTEMPT, index + 1),
-                    text(ERROR_TYPE, status.as_str()),
-                ];
-                Some(Event::new("toolq.retry", time(*failed_ms), attributes, 0))
-            });
-        let mut events = SpanEvents::default();
-        events.events.extend(failures);
-        span.events = events;
+        let agent = agent.map(|usage| finished(self.agent_span(call, usage), times, end.error()));
+        let blank = self.blank(
+            trace.call_span_id(&call.path),
+            trace.parent_of_call(&call.path),
+        );
+        let mut span = SpanData {
+            name: format!("execute_tool {}", call.tool_name).into(),
+            attributes: self.call_attributes(call, end),
+            ..blank
+        };
+        let attempts = call.attempts.iter().enumerate();
+        let failures = attempts.filter_map(|(index, attempt)| {
+            let (status, failed_ms) = attempt.failure.as_ref()?;
+            let attributes = vec![
+                number(ATTEMPT, index + 1),
+                text(ERROR_TYPE, status.as_str()),
+            ];
+            Some(Event::new("toolq.retry", time(*failed_ms), attributes, 0))
+        });
+        span.events.events.extend(failures);
+        let span = finished(span, times, end.error());
         std::iter::once(span).chain(agent).collect()
     }
 
@@ -141,41 +106,48 @@ impl SpanBuilder {
         all
     }
 
-    /// Returns a span of this trace.
-    pub(crate) fn span(&self, mut facts: SpanFacts) -> SpanData {
+    /// Returns a span of this trace that says nothing yet.
+    fn blank(&self, id: u64, parent: u64) -> SpanData {
         let trace = &self.trace;
         // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
         let state: Option<TraceState> = trace.tracestate().and_then(|state| state.parse().ok());
-        let status = match facts.error {
-            Some(error) => {
-                let name = ERROR_TYPE;
-                facts.attributes.push(text(name, error.clone()));
-                SpanStatus::error(error)
-            }
-            None => SpanStatus::Unset,
-        };
         SpanData {
             span_context: SpanContext::new(
                 TraceId::from_bytes(trace.trace_id().to_be_bytes()),
-                SpanId::from_bytes(facts.id.to_be_bytes()),
+                SpanId::from_bytes(id.to_be_bytes()),
                 TraceFlags::SAMPLED,
                 false,
                 state.unwrap_or_default(),
             ),
-            parent_span_id: SpanId::from_bytes(facts.parent.to_be_bytes()),
+            parent_span_id: SpanId::from_bytes(parent.to_be_bytes()),
             parent_span_is_remote: false,
-            span_kind: facts.kind,
-            name: Cow::Owned(facts.name),
-            start_time: time(facts.started_ms),
-            end_time: time(facts.ended_ms.max(facts.started_ms)),
-            attributes: facts.attributes,
+            span_kind: SpanKind::Internal,
+            name: Cow::default(),
+            start_time: UNIX_EPOCH,
+            end_time: UNIX_EPOCH,
+            attributes: Vec::new(),
             dropped_attributes_count: 0,
             events: SpanEvents::default(),
             links: SpanLinks::default(),
-            status,
+            status: SpanStatus::Unset,
             instrumentation_scope: self.scope.clone(),
         }
     }
+}
+
+/// Sets when a span began and ended, and how it failed, if it did.
+fn finished(
+    mut span: SpanData,
+    (started_ms, ended_ms): (u64, u64),
+    error: Option<String>,
+) -> SpanData {
+    span.start_time = time(started_ms);
+    span.end_time = time(ended_ms.max(started_ms));
+    if let Some(error) = error {
+        span.attributes.push(text(ERROR_TYPE, error.clone()));
+        span.status = SpanStatus::error(error);
+    }
+    span
 }
 
 fn time(ms: u64) -> SystemTime {
@@ -185,36 +157,47 @@ fn time(ms: u64) -> SystemTime {
 // Spans of the agents that work on calls, and of the responses of their models.
 
 impl SpanBuilder {
-    /// Returns the span of a model's response to an agent. The request was sent when the agent began to work, or when the
-    /// last call that it had waited for ended.
-    pub(crate) fn response_span(&self, call: &TracedCall, response: &TracedResponse) -> SpanData {
+    /// Returns the span of a model's response in a turn of the agent that works on a call. The request was sent when the agent began
+    /// to work, or when the last call that it had waited for ended.
+    pub(crate) fn response_span(
+        &self,
+        call: &TracedCall,
+        (turn, response): (usize, &ModelResponse),
+        mask: &Mask,
+        at_ms: u64,
+    ) -> SpanData {
         let begins = call.attempts.iter().map(|attempt| attempt.started_ms);
-        let earlier_turns = call.turn_ends.range(..response.turn);
+        let earlier_turns = call.turn_ends.range(..turn);
         let ends = earlier_turns.map(|(_, ended_ms)| *ended_ms);
-        let before = begins.chain(ends).filter(|ms| *ms <= response.at_ms);
+        let before = begins.chain(ends).filter(|ms| *ms <= at_ms);
         let mut attributes = vec![text(OPERATION, "chat"), text(PROVIDER, response.provider)];
-        let optional = |name, value: &Option<String>| Some(text(name, value.clone()?));
-        attributes.extend(optional(RESPONSE_MODEL, &response.model));
-        attributes.extend(optional(RESPONSE_ID, &response.message_id));
+        let named = [
+            (RESPONSE_MODEL, &response.model),
+            (RESPONSE_ID, &response.message_id),
+        ];
+        let masked = |value: &Option<String>| Some(mask.apply(value.as_ref()?).into_owned());
+        let named = named.into_iter();
+        attributes.extend(named.filter_map(|(name, value)| Some(text(name, masked(value)?))));
         attributes.extend(usage_attributes(&response.usage));
         let trace = &self.trace;
-        self.span(SpanFacts {
-            id: trace.response_span_id(&call.path, response.turn),
-            parent: trace.agent_span_id(&call.path),
-            kind: SpanKind::Client,
-            name: match &response.model {
-                Some(model) => format!("chat {model}"),
-                None => "chat".to_owned(),
+        let blank = self.blank(
+            trace.response_span_id(&call.path, turn),
+            trace.agent_span_id(&call.path),
+        );
+        let span = SpanData {
+            span_kind: SpanKind::Client,
+            name: match masked(&response.model) {
+                Some(model) => format!("chat {model}").into(),
+                None => "chat".into(),
             },
-            started_ms: before.max().unwrap_or(response.at_ms),
-            ended_ms: response.at_ms,
-            error: None,
             attributes,
-        })
+            ..blank
+        };
+        finished(span, (before.max().unwrap_or(at_ms), at_ms), None)
     }
 
-    /// Returns the span of the agent that worked on a call, whose own span has these facts.
-    fn agent_span(&self, call: &TracedCall, usage: &AgentUsage, facts: &SpanFacts) -> SpanData {
+    /// Returns the span of the agent that worked on a call.
+    fn agent_span(&self, call: &TracedCall, usage: &AgentUsage) -> SpanData {
         let mut sum = ReportedUsage::default();
         for tokens in usage.usage.values() {
             sum += *tokens;
@@ -226,16 +209,15 @@ impl SpanBuilder {
         attributes.extend(call.provider.map(|name| text(PROVIDER, name)));
         attributes.extend(usage_attributes(&sum));
         let trace = &self.trace;
-        self.span(SpanFacts {
-            id: trace.agent_span_id(&call.path),
-            parent: facts.id,
-            kind: SpanKind::Internal,
-            name: format!("invoke_agent {}", usage.agent_name),
-            started_ms: facts.started_ms,
-            ended_ms: facts.ended_ms,
-            error: facts.error.clone(),
+        let blank = self.blank(
+            trace.agent_span_id(&call.path),
+            trace.call_span_id(&call.path),
+        );
+        SpanData {
+            name: format!("invoke_agent {}", usage.agent_name).into(),
             attributes,
-        })
+            ..blank
+        }
     }
 }
 

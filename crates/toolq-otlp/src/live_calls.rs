@@ -10,7 +10,7 @@ use toolq_core::json::expect_json;
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallPath, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    ModelResponse, Outcome, ReportedUsage, Status, Verdict,
+    Outcome, Status, Verdict,
 };
 
 /// A call, without secrets. Times are in milliseconds since 1970.
@@ -37,18 +37,6 @@ pub(crate) struct TracedAttempt {
     pub(crate) started_ms: u64,
     /// How it failed and when, if another attempt followed.
     pub(crate) failure: Option<(Status, u64)>,
-}
-
-/// A response of a model to the agent that works on a call.
-#[derive(Debug)]
-pub(crate) struct TracedResponse {
-    pub(crate) at_ms: u64,
-    /// The agent's turn.
-    pub(crate) turn: usize,
-    pub(crate) model: Option<String>,
-    pub(crate) provider: &'static str,
-    pub(crate) message_id: Option<String>,
-    pub(crate) usage: ReportedUsage,
 }
 
 /// The end of a call.
@@ -79,7 +67,7 @@ impl TracedEnd {
 
 /// The calls that have no result yet.
 pub(crate) struct LiveCalls {
-    mask: Arc<Mask>,
+    pub(crate) mask: Arc<Mask>,
     /// Inputs and results are kept.
     captures_content: bool,
     calls: HashMap<CallKey, TracedCall>,
@@ -129,28 +117,15 @@ impl LiveCalls {
         }
     }
 
-    /// Returns a response to the agent that works on a call, and that call.
+    /// Notes whose API the agent that works on a call asks. Returns the call.
     pub(crate) fn respond(
         &mut self,
         call: &CallRef,
-        (turn, response): (usize, &ModelResponse),
-        at_ms: u64,
-    ) -> Option<(&TracedCall, TracedResponse)> {
-        let masked = |text: &Option<String>| {
-            let text = text.as_ref()?;
-            Some(self.mask.apply(text).into_owned())
-        };
+        provider: &'static str,
+    ) -> Option<&TracedCall> {
         let responding = self.calls.get_mut(&call.key())?;
-        responding.provider = Some(response.provider);
-        let response = TracedResponse {
-            provider: response.provider,
-            at_ms,
-            turn,
-            model: masked(&response.model),
-            message_id: masked(&response.message_id),
-            usage: response.usage,
-        };
-        Some((responding, response))
+        responding.provider = Some(provider);
+        Some(responding)
     }
 
     /// Removes a call that has ended, and returns it with its end, unless it ended in an earlier run.

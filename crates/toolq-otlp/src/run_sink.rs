@@ -14,7 +14,7 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
-use crate::call_spans::{self, EndedSession, SCOPE_NAME, SpanBuilder, text};
+use crate::call_spans::{self, SCOPE_NAME, SpanBuilder, text};
 use crate::exporter::{DeliveryReport, ExporterBuilder};
 use crate::live_calls::{LiveCalls, TracedCall, TracedEnd};
 use redact::Mask;
@@ -96,13 +96,8 @@ impl OtlpSink {
     /// Ends the span of the session, and waits a short time until all is sent. Returns a warning if something wasn't.
     pub fn close(mut self, exit: Exit) -> Option<String> {
         if let Some((spans, id, started_ms)) = self.session.take() {
-            let session = EndedSession {
-                id,
-                started_ms,
-                ended_ms: self.clock.now_ms(),
-                exit_code: exit.code(),
-            };
-            let span = spans.session_span(&session);
+            let times = (started_ms, self.clock.now_ms());
+            let span = spans.session_span(id, times, exit.code());
             self.send(spans.is_sampled().then_some(span));
         }
         let (report, sent_spans) = (Arc::clone(&self.outlet.report), self.sent_spans);
@@ -134,12 +129,12 @@ impl OtlpSink {
                 turn,
                 ..
             } => {
-                let responded = self.calls.respond(call, (*turn, response), at_ms);
-                let Some(((call, response), (spans, ..))) = responded.zip(self.session.as_ref())
-                else {
+                let mask = Arc::clone(&self.calls.mask);
+                let responding = self.calls.respond(call, response.provider);
+                let Some((call, (spans, ..))) = responding.zip(self.session.as_ref()) else {
                     return Vec::new();
                 };
-                let span = || spans.response_span(call, &response);
+                let span = || spans.response_span(call, (*turn, response), &mask, at_ms);
                 return spans.is_sampled().then(span).into_iter().collect();
             }
             Event::Finished {
