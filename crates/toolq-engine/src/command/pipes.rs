@@ -16,7 +16,8 @@ use tokio::task::consume_budget;
 use tokio::time::{Instant, timeout};
 
 use crate::attempt::{Progress, ProgressSender};
-use crate::output::{OutputCollector, TailCapture};
+use crate::output::{CaptureLimits, OutputCollector, TextCapture};
+use crate::run_budget::OutputCounter;
 use crate::timing::DRAIN_TIMEOUT;
 use redact::Mask;
 use toolq_core::types::CallOutput;
@@ -152,19 +153,22 @@ pub(crate) struct CommandStreams {
     /// What was received on stdout.
     pub(crate) output: OutputCollector,
     /// The end of what was received on stderr.
-    pub(crate) stderr_tail: TailCapture,
+    pub(crate) stderr_tail: TextCapture,
+    /// Counts every byte of stderr for the run's output budget.
+    counter: OutputCounter,
 }
 
 impl CommandStreams {
     /// Returns what was received so far.
     pub(crate) fn into_output(self) -> CallOutput {
-        self.output.into_output(self.stderr_tail.finish())
+        let (stderr, _) = self.stderr_tail.finish(true);
+        self.output.into_output(stderr)
     }
 
     pub(crate) fn new(
         pipes: ParentEnds,
         output: OutputCollector,
-        stderr_tail: TailCapture,
+        counter: OutputCounter,
         progress: ProgressSender,
         mask: Arc<Mask>,
     ) -> Self {
@@ -175,10 +179,11 @@ impl CommandStreams {
             status: Some(pipes.status),
             status_lines: StatusLineParser::default(),
             progress,
+            stderr_tail: TextCapture::new(CaptureLimits::of_stderr(), Arc::clone(&mask)),
             mask,
             received: 0,
             output,
-            stderr_tail,
+            counter,
         }
     }
 
@@ -225,6 +230,7 @@ impl CommandStreams {
             mask,
             output,
             stderr_tail,
+            counter,
             received,
             ..
         } = self;
@@ -234,7 +240,10 @@ impl CommandStreams {
                 *received += bytes.len() as u64;
                 output.push(bytes);
             }),
-            read_pipe(&mut self.stderr, |bytes| stderr_tail.push(bytes)),
+            read_pipe(&mut self.stderr, |bytes| {
+                counter.add(bytes.len());
+                stderr_tail.push(bytes);
+            }),
             read_pipe(&mut self.status, |bytes| {
                 if let Some(mut update) = status_lines.push(bytes) {
                     update.message = update.message.map(|tip| mask.apply(&tip).into_owned());

@@ -9,7 +9,7 @@ use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipes::{CommandStreams, ParentEnds};
 use crate::command::spec::CommandSpec;
 use crate::control::{ProcessGroups, RunControl};
-use crate::output::{OutputCollector, TailCapture};
+use crate::output::OutputCollector;
 use crate::reach::Reach;
 use crate::settings::EngineSettings;
 use procfence::ReaperPools;
@@ -19,9 +19,6 @@ use toolq_core::types::{
     Backing, CallEnding, CommandBacking, CommandInvocation, DoubtCause, Leftovers, Outcome,
     OutputKind, ResultContent, ServerConfig, StderrUse, Tool,
 };
-
-/// How many bytes of the end of stderr are kept.
-const STDERR_TAIL_BYTES: usize = 4 << 10;
 
 /// Runs the commands of a tools.yaml.
 #[derive(Debug)]
@@ -103,9 +100,9 @@ impl CommandRunner {
         child.register(&self.groups);
         let (mask, counter) = (&self.settings.mask, &attempt.output_counter);
         let output = OutputCollector::for_command(tool, &self.settings, counter.clone());
-        let stderr_tail = TailCapture::new(STDERR_TAIL_BYTES, Arc::clone(mask), counter.clone());
         let progress = attempt.progress.clone();
-        let streams = CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(mask));
+        let streams =
+            CommandStreams::new(pipes, output, counter.clone(), progress, Arc::clone(mask));
         run_to_exit(child, streams, &spec, tool, attempt).await
     }
 }
@@ -225,7 +222,7 @@ fn outcome_of_ending(
     tool: &Tool,
 ) -> Outcome {
     if matches!(ending, CallEnding::ExitCode(code) if success.contains(&code)) {
-        let stderr = streams.stderr_tail.finish();
+        let (stderr, _) = streams.stderr_tail.finish(true);
         let mut outcome = streams.output.into_outcome(ending, || stderr.clone());
         let stderr_use = match &tool.backing {
             Some(Backing::Command(command)) => command.stderr,

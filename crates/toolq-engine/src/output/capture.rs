@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use crate::output::saved_file::SavedFile;
 use crate::output::shown_lines::ShownLines;
-use crate::run_budget::OutputCounter;
 use redact::{Mask, MaskedStream};
 use toolq_core::types::{CaptureStats, Tool};
+
+/// How many bytes of the end of stderr are kept.
+const STDERR_TAIL_BYTES: u64 = 4 << 10;
 
 /// How much of an output is kept, and where it is saved.
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub(crate) struct CaptureLimits {
     pub(crate) save_dir: Option<PathBuf>,
     /// Whether the model is shown what a terminal would show. What is saved is whole.
     pub(crate) shows_lines: bool,
+    /// Only the end is shown.
+    pub(crate) is_tail: bool,
 }
 
 impl CaptureLimits {
@@ -30,6 +34,18 @@ impl CaptureLimits {
             max_saved: tool.max_saved,
             save_dir: outputs.cloned(),
             shows_lines: false,
+            is_tail: false,
+        }
+    }
+
+    /// The end of what a program writes to stderr.
+    pub(crate) fn of_stderr() -> Self {
+        Self {
+            max_shown: STDERR_TAIL_BYTES,
+            max_saved: 0,
+            save_dir: None,
+            shows_lines: true,
+            is_tail: true,
         }
     }
 }
@@ -58,12 +74,17 @@ struct RetainedText {
 impl TextCapture {
     pub(crate) fn new(limits: CaptureLimits, mask: Arc<Mask>) -> Self {
         let max_shown = usize::try_from(limits.max_shown).unwrap_or(usize::MAX);
+        let window = if limits.is_tail {
+            HeadTailWindow::tail(max_shown)
+        } else {
+            HeadTailWindow::new(max_shown)
+        };
         Self {
             total_bytes: 0,
             masked: MaskedStream::new(Arc::clone(&mask)),
             mask,
             retained: RetainedText {
-                window: HeadTailWindow::new(max_shown),
+                window,
                 shown: limits.shows_lines.then(ShownLines::default),
                 printed: limits.save_dir.as_ref().map(|_| Vec::new()),
                 limits,
@@ -367,60 +388,6 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-// Captures the end of an output.
-
-/// The last bytes of a stream, masked.
-#[derive(Debug)]
-pub(crate) struct TailCapture {
-    mask: Arc<Mask>,
-    masked: MaskedStream,
-    window: HeadTailWindow,
-    /// Counts every byte for the run's output budget.
-    counter: OutputCounter,
-}
-
-impl TailCapture {
-    /// Creates a capture of the last `limit` bytes. All bytes are counted with `counter`.
-    pub(crate) fn new(limit: usize, mask: Arc<Mask>, counter: OutputCounter) -> Self {
-        Self {
-            counter,
-            masked: MaskedStream::new(Arc::clone(&mask)),
-            mask,
-            window: HeadTailWindow::tail(limit),
-        }
-    }
-
-    /// Adds the next bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let Self {
-            masked,
-            window,
-            counter,
-            ..
-        } = self;
-        counter.add(bytes.len());
-        masked.push(bytes, |bytes| window.push(bytes));
-    }
-
-    /// Returns the end of the output as a terminal would show it, without one trailing newline.
-    pub(crate) fn finish(mut self) -> String {
-        let Self { masked, window, .. } = &mut self;
-        masked.finish(|bytes| window.push(bytes));
-        let printed = self.window.into_text().text;
-        let (mut lines, mut shown) = (ShownLines::default(), Vec::new());
-        lines.push(printed.as_bytes(), &mut |bytes| {
-            shown.extend_from_slice(bytes);
-        });
-        lines.finish(&mut |bytes| shown.extend_from_slice(bytes));
-        let shown = String::from_utf8_lossy(&shown);
-        let mut text = self.mask.apply(&shown).into_owned();
-        if text.ends_with('\n') {
-            text.pop();
-        }
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,6 +398,7 @@ mod tests {
             max_saved: 0,
             save_dir: None,
             shows_lines: false,
+            is_tail: false,
         };
         let mut capture = TextCapture::new(limits, Arc::default());
         for piece in pieces {
