@@ -1,12 +1,10 @@
-//! The scheduling rules: unsafe calls run alone, calls with locks wait for those before them that conflict, permits limit how
-//! many run, and nothing waits forever.
+//! The scheduling rules: unsafe calls run alone, calls with locks wait for those before them that conflict, and nothing waits
+//! forever.
 
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 
 use toolq_core::schedule::{CallAccess, Gate};
 use toolq_core::types::{CallLock, LockMode, LockedResource};
-use toolq_engine::testing::{ConcurrencyLimit, Permit};
 
 use crate::choices::Choices;
 
@@ -17,7 +15,6 @@ const TURNS: usize = 2;
 pub fn gate(data: &[u8]) {
     let mut choices = Choices::new(data);
     let jobs = 1 + choices.below(4);
-    let limit = ConcurrencyLimit::new(NonZeroUsize::new(jobs).unwrap());
     let mut turns: [Turn; TURNS] = Default::default();
     while !choices.is_empty() {
         let step = choices.byte();
@@ -31,23 +28,23 @@ pub fn gate(data: &[u8]) {
                 turn.push(is_safe, Some(locks));
             }
             2 => turn.push(false, None),
-            3 | 4 => turn.start_next(&limit, running < jobs),
+            3 | 4 => turn.start_next(running < jobs),
             5 => turn.finish(choices.byte()),
             6 => turn.remove(choices.byte()),
             _ => turn.withdraw(choices.byte()),
         }
     }
-    finish_all(&mut turns, &limit, jobs);
+    finish_all(&mut turns, jobs);
 }
 
 /// Nothing starves: once running calls finish one by one, every waiting call runs.
-fn finish_all(turns: &mut [Turn; TURNS], limit: &ConcurrencyLimit, jobs: usize) {
+fn finish_all(turns: &mut [Turn; TURNS], jobs: usize) {
     loop {
         let waiting_before: usize = turns.iter().map(|turn| turn.waiting.len()).sum();
         for index in 0..TURNS {
             for _ in 0..jobs {
                 let running: usize = turns.iter().map(|turn| turn.running.len()).sum();
-                turns[index].start_next(limit, running < jobs);
+                turns[index].start_next(running < jobs);
             }
         }
         let running: usize = turns.iter().map(|turn| turn.running.len()).sum();
@@ -141,7 +138,7 @@ struct Turn {
     gate: Gate,
     next_number: usize,
     waiting: VecDeque<TestCall>,
-    running: Vec<(TestCall, Permit)>,
+    running: Vec<TestCall>,
 }
 
 impl Turn {
@@ -163,12 +160,7 @@ impl Turn {
 
     /// The first call that waits for no other, neither a running nor a waiting one.
     fn may_start(&self) -> Option<TestCall> {
-        let unfinished = || {
-            self.running
-                .iter()
-                .map(|(call, _)| call)
-                .chain(&self.waiting)
-        };
+        let unfinished = || self.running.iter().chain(&self.waiting);
         let is_clear = |call: &&TestCall| {
             let mut earlier = unfinished().filter(|other| other.number < call.number);
             !earlier.any(|earlier| call.waits_for(earlier))
@@ -177,26 +169,24 @@ impl Turn {
     }
 
     /// Starts the next call in the same steps as the engine.
-    fn start_next(&mut self, limit: &ConcurrencyLimit, has_room: bool) {
+    fn start_next(&mut self, has_room: bool) {
         let expected = self.may_start();
         assert_eq!(self.gate.peek(), expected.map(|call| call.number));
         let Some(call) = expected else {
             assert_eq!(self.gate.enter(), None);
             return;
         };
-        let permit = limit.try_acquire();
-        assert_eq!(permit.is_some(), has_room, "permits don't match what runs");
-        if let Some(permit) = permit {
+        if has_room {
             assert_eq!(self.gate.enter(), Some(call.number));
             self.waiting.retain(|waiting| *waiting != call);
-            self.running.push((call, permit));
+            self.running.push(call);
         }
     }
 
     fn finish(&mut self, choice: u8) {
         if !self.running.is_empty() {
             let index = usize::from(choice) % self.running.len();
-            let (call, _) = self.running.swap_remove(index);
+            let call = self.running.swap_remove(index);
             self.gate.leave(call.number);
         }
     }

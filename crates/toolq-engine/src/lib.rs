@@ -53,10 +53,3 @@ pub use settings::{
 };
 pub use timing::DROP_DEADLINE;
 pub use turn::{LateResult, TurnRequest};
-
-#[doc(hidden)]
-pub mod testing {
-    //! Parts of the scheduler for tests in other crates. Not a part of the interface.
-
-    pub use crate::scheduler::{ConcurrencyLimit, Permit};
-}

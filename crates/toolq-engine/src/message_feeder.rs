@@ -14,7 +14,7 @@ use crate::turn::{RunningTurn, SharedSink, TurnSink};
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
 use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
 use toolq_core::types::{
-    Call, CallMemory, CallRef, EventSink, ToolsConfig, TurnArrival, TurnOrigin,
+    Call, CallMemory, CallRef, Event, EventSink, ToolsConfig, TurnArrival, TurnOrigin,
 };
 
 /// A stream of model messages, decoded into events.
@@ -168,7 +168,7 @@ impl<S: MessageSource> MessageFeeder<'_, S> {
 
     fn take_in(&mut self, event: StreamEvent) -> MessageProgress {
         match event {
-            StreamEvent::PartialInput(part) => self.send(self.partial_arrival(part)),
+            StreamEvent::PartialInput(part) => self.emit_partial_input(part),
             StreamEvent::CallStarted { .. } => self.admission.begin(),
             StreamEvent::CallComplete(call) => self.admission.complete(self.own_call(call)),
             StreamEvent::Broken { first, error, .. } => {
@@ -223,7 +223,8 @@ impl<S: MessageSource> MessageFeeder<'_, S> {
         }
     }
 
-    fn partial_arrival(&self, part: PartialCall) -> TurnArrival {
+    /// Says how far the input of a call has come.
+    fn emit_partial_input(&mut self, part: PartialCall) {
         let call = CallRef {
             turn: self.turn_number,
             position: part.position,
@@ -232,10 +233,12 @@ impl<S: MessageSource> MessageFeeder<'_, S> {
             batch: None,
             parent: None,
         };
-        TurnArrival::PartialInput {
-            call,
-            input_so_far: part.input_so_far,
-        }
+        // A sink that refuses it refuses what follows, too.
+        let _ = self.sink.emit(&[Event::PartialInput {
+            tool: self.tools.get(&call.tool_name).map(|tool| &**tool),
+            call: &call,
+            input_so_far: &part.input_so_far,
+        }]);
     }
 
     fn send(&self, arrival: TurnArrival) {

@@ -148,29 +148,13 @@ impl Observation {
 // permits of their level of nesting only, and all other calls share one limit. A call that holds a permit waits at
 // most for permits of deeper levels, so some call can always continue.
 
-/// A limit on how many calls run at once. Clones share its permits.
-#[derive(Debug, Clone)]
-pub struct ConcurrencyLimit(Arc<Semaphore>);
-
 /// A permit to run one call. Dropping it releases it.
-pub type Permit = OwnedSemaphorePermit;
+pub(crate) type Permit = OwnedSemaphorePermit;
 
-impl ConcurrencyLimit {
-    /// Creates a limit of `jobs` calls.
-    pub fn new(jobs: NonZeroUsize) -> Self {
-        let permits = jobs.get().min(Semaphore::MAX_PERMITS);
-        Self(Arc::new(Semaphore::new(permits)))
-    }
-
-    /// Waits for a permit, in line with others.
-    pub(crate) async fn acquire(&self) -> Option<Permit> {
-        Arc::clone(&self.0).acquire_owned().await.ok()
-    }
-
-    /// Takes a permit, if one is free.
-    pub fn try_acquire(&self) -> Option<Permit> {
-        Arc::clone(&self.0).try_acquire_owned().ok()
-    }
+/// Returns a limit on how many calls run at once.
+pub(crate) fn call_limit(jobs: NonZeroUsize) -> Arc<Semaphore> {
+    let permits = jobs.get().min(Semaphore::MAX_PERMITS);
+    Arc::new(Semaphore::new(permits))
 }
 
 /// The permits that a turn waits for. It stays in line for a permit while it does other things, so it can't miss that one was
@@ -179,7 +163,7 @@ impl ConcurrencyLimit {
 pub(crate) struct AwaitedPermits(Vec<AwaitedPermit>);
 
 struct AwaitedPermit {
-    limit: ConcurrencyLimit,
+    limit: Arc<Semaphore>,
     acquire: Pin<Box<dyn Future<Output = Option<Permit>> + Send>>,
     granted: Option<Permit>,
     /// A call asked for it since [`AwaitedPermits::begin_round`].
@@ -188,8 +172,8 @@ struct AwaitedPermit {
 
 impl AwaitedPermits {
     /// Takes a permit of `limit`, if there is one. Otherwise the turn waits for it from now on.
-    pub(crate) fn take(&mut self, limit: &ConcurrencyLimit) -> Option<Permit> {
-        let is_same = |awaited: &AwaitedPermit| Arc::ptr_eq(&awaited.limit.0, &limit.0);
+    pub(crate) fn take(&mut self, limit: &Arc<Semaphore>) -> Option<Permit> {
+        let is_same = |awaited: &AwaitedPermit| Arc::ptr_eq(&awaited.limit, limit);
         if let Some(index) = self.0.iter().position(is_same) {
             let awaited = &mut self.0[index];
             awaited.is_wanted = true;
@@ -197,12 +181,12 @@ impl AwaitedPermits {
             self.0.remove(index);
             return Some(permit);
         }
-        let permit = limit.try_acquire();
+        let permit = Arc::clone(limit).try_acquire_owned().ok();
         if permit.is_none() {
-            let awaited = limit.clone();
+            let acquire = Arc::clone(limit).acquire_owned();
             self.0.push(AwaitedPermit {
-                limit: limit.clone(),
-                acquire: Box::pin(async move { awaited.acquire().await }),
+                limit: Arc::clone(limit),
+                acquire: Box::pin(async { acquire.await.ok() }),
                 granted: None,
                 is_wanted: true,
             });
@@ -249,9 +233,9 @@ impl AwaitedPermits {
 #[derive(Debug, Clone)]
 pub(crate) struct CallLimits {
     /// For all calls except those of agents.
-    pub(crate) calls: ConcurrencyLimit,
+    pub(crate) calls: Arc<Semaphore>,
     max_agents: NonZeroUsize,
-    agents_by_depth: Arc<Mutex<Vec<ConcurrencyLimit>>>,
+    agents_by_depth: Arc<Mutex<Vec<Arc<Semaphore>>>>,
 }
 
 impl CallLimits {
@@ -260,17 +244,17 @@ impl CallLimits {
         let open_files = getrlimit(Resource::Nofile).current;
         let [calls, max_agents] = descriptor_limits(jobs, open_files);
         Self {
-            calls: ConcurrencyLimit::new(calls),
+            calls: call_limit(calls),
             max_agents,
             agents_by_depth: Arc::default(),
         }
     }
 
     /// Returns the limit for agents that are nested in `depth` other agents.
-    pub(crate) fn agents_at_depth(&self, depth: usize) -> ConcurrencyLimit {
+    pub(crate) fn agents_at_depth(&self, depth: usize) -> Arc<Semaphore> {
         let mut limits = self.agents_by_depth.lock();
         while limits.len() <= depth {
-            limits.push(ConcurrencyLimit::new(self.max_agents));
+            limits.push(call_limit(self.max_agents));
         }
         limits[depth].clone()
     }
@@ -622,20 +606,10 @@ mod limits_tests {
 
     use super::*;
 
-    #[test]
-    fn a_dropped_permit_is_free_again() {
-        let limit = ConcurrencyLimit::new(NonZeroUsize::MIN);
-        let permit = limit.try_acquire();
-        assert!(permit.is_some());
-        assert!(limit.clone().try_acquire().is_none());
-        drop(permit);
-        assert!(limit.try_acquire().is_some());
-    }
-
     /// A permit may be released before the turn is polled that waits for it: an inner turn of the same task is polled first.
     #[tokio::test]
     async fn a_permit_that_is_released_before_the_first_poll_is_granted() {
-        let limit = ConcurrencyLimit::new(NonZeroUsize::MIN);
+        let limit = call_limit(NonZeroUsize::MIN);
         let held = limit.try_acquire();
         let mut awaited = AwaitedPermits::default();
         assert!(awaited.take(&limit).is_none());
@@ -649,29 +623,29 @@ mod limits_tests {
 
     #[tokio::test]
     async fn a_permit_that_no_call_wants_any_more_is_given_up() {
-        let limit = ConcurrencyLimit::new(NonZeroUsize::MIN);
+        let limit = call_limit(NonZeroUsize::MIN);
         let held = limit.try_acquire();
         let mut awaited = AwaitedPermits::default();
         assert!(awaited.take(&limit).is_none());
         assert!(awaited.granted().now_or_never().is_none());
         drop(held);
         awaited.granted().now_or_never().unwrap();
-        assert!(limit.try_acquire().is_none());
+        assert!(limit.try_acquire().is_err());
         awaited.begin_round();
         awaited.end_round();
-        assert!(limit.try_acquire().is_some());
+        assert!(limit.try_acquire().is_ok());
     }
 
     /// An agent may hold a permit while it waits for one of another level.
     #[test]
     fn agents_of_another_depth_and_calls_have_permits_of_their_own() {
         let limits = CallLimits::new(NonZeroUsize::MIN);
-        let agent = limits.agents_at_depth(1).try_acquire();
-        assert!(agent.is_some());
-        assert!(limits.agents_at_depth(1).try_acquire().is_none());
-        assert!(limits.agents_at_depth(0).try_acquire().is_some());
-        assert!(limits.agents_at_depth(2).try_acquire().is_some());
-        assert!(limits.calls.try_acquire().is_some());
+        let agent = limits.agents_at_depth(1).try_acquire_owned();
+        assert!(agent.is_ok());
+        assert!(limits.agents_at_depth(1).try_acquire_owned().is_err());
+        assert!(limits.agents_at_depth(0).try_acquire_owned().is_ok());
+        assert!(limits.agents_at_depth(2).try_acquire_owned().is_ok());
+        assert!(limits.calls.try_acquire().is_ok());
     }
 
     fn limits(jobs: usize, open_files: Option<u64>) -> (usize, usize) {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::agent_scope::AgentScope;
 use crate::attempt::{AttemptRunner, CallJob};
 use crate::backends::BackendRunner;
@@ -9,7 +11,7 @@ use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
 use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
-use crate::scheduler::{CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter};
+use crate::scheduler::{CallLimits, CircuitBreakers, SharedStartLimiter};
 use crate::settings::EngineSettings;
 use toolq_core::schedule::{AppliedLimits, applied_limits};
 use toolq_core::types::{ToolsConfig, TurnOrigin};
@@ -95,9 +97,9 @@ impl EngineState {
     }
 
     /// Returns the limit that a call of the current turn counts toward.
-    pub(crate) fn limit_for(&self, job: &CallJob) -> ConcurrencyLimit {
+    pub(crate) fn limit_for(&self, job: &CallJob) -> Arc<Semaphore> {
         if !job.is_agent() {
-            return self.call_limits.calls.clone();
+            return Arc::clone(&self.call_limits.calls);
         }
         self.call_limits.agents_at_depth(self.agent_depth())
     }

@@ -56,13 +56,6 @@ impl CheckedCall {
 pub enum TurnArrival {
     /// The next call. It may start.
     Call(Box<CheckedCall>),
-    /// More of a call that is still streaming.
-    PartialInput {
-        /// The call. It has no batch yet.
-        call: CallRef,
-        /// The prefix of its input that has arrived: the beginning of a JSON object.
-        input_so_far: String,
-    },
     /// An earlier call must not run after all, unless it has already started.
     Revoked {
         /// Its position in the turn.

@@ -167,17 +167,6 @@ impl RunningTurn<'_> {
                 self.queue.keep_answers();
                 self.enqueue_call(*checked);
             }
-            TurnArrival::PartialInput {
-                call,
-                input_so_far: text,
-            } => {
-                let tool = self.engine.settings.tools.get(&call.tool_name);
-                self.emit(&Event::PartialInput {
-                    call: &call,
-                    tool: tool.map(|tool| &**tool),
-                    input_so_far: &text,
-                });
-            }
             TurnArrival::Revoked {
                 position,
                 rejection,

@@ -36,7 +36,7 @@ impl RunningCall {
             };
             if !matches!(recollection.verdict, MemoryVerdict::Known(_)) {
                 // It runs after all, so it needs a permit again, and what was true before it had one may not be.
-                self.permit = turn.engine.limit_for(&self.job).acquire().await;
+                self.permit = turn.engine.limit_for(&self.job).acquire_owned().await.ok();
                 recollection = self.recall(memory, turn).await?;
             }
         }

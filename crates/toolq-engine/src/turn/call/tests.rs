@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 
 use super::*;
 
-use crate::scheduler::ConcurrencyLimit;
+use crate::scheduler::call_limit;
 use crate::turn::queue::CallStop;
 use toolq_core::types::{AgentInvocation, HaltCause, Invocation, Tool, Verdict};
 use toolq_testing::{accepted_call, sample_tool};
@@ -37,7 +37,7 @@ pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
 
 /// Returns a call that starts 100 seconds after the engine.
 fn running_call(total: Option<u64>, key: &str) -> RunningCall {
-    let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
+    let permit = call_limit(NonZeroUsize::MIN).try_acquire_owned().ok();
     let job = job(total.map(Duration::from_secs));
     RunningCall::new(
         (0, CallRef::new(&job.call, None).into()),
@@ -112,7 +112,7 @@ fn the_call_of_an_agent_is_known_by_what_it_runs() {
     let mut of_agent = Arc::into_inner(of_command).unwrap();
     of_agent.accepted.invocation = Some(invocation);
     assert!(of_agent.is_agent());
-    let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
+    let permit = call_limit(NonZeroUsize::MIN).try_acquire_owned().ok();
     let key = "key".to_owned();
     let call = (0, CallRef::new(&of_agent.call, None).into());
     let run = RunningCall::new(call, of_agent.into(), key, Duration::ZERO, permit.unwrap());
