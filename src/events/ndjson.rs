@@ -73,7 +73,6 @@ impl NdjsonSink {
             Event::TurnStarted { .. }
             | Event::AgentMessage { .. }
             | Event::ApproverStopped { .. }
-            | Event::LateResult { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
             | Event::Described { .. }

@@ -16,8 +16,8 @@ use crate::terminal::OutcomeTally;
 use toolq_core::text::{escape, format_count, format_duration};
 use toolq_core::types::Status;
 use toolq_log::records::{
-    DescribeRecord, LateResultRecord, ListRecord, ResolveRecord, ServerEndRecord,
-    ServerStartRecord, SessionEndRecord, SessionRecord, ToolsChangeRecord, TurnRecord,
+    DescribeRecord, ListRecord, ResolveRecord, ServerEndRecord, ServerStartRecord,
+    SessionEndRecord, SessionRecord, ToolsChangeRecord, TurnRecord,
 };
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
@@ -88,9 +88,6 @@ impl LogRenderer {
             }
             RecordKind::ServerEnd => server_end_label(&record.parse_metadata()?)
                 .map_or_else(String::new, |remark| self.render_remark(&remark)),
-            RecordKind::LateResult => {
-                self.render_remark(&late_result_label(&record.parse_metadata()?))
-            }
             RecordKind::ToolsChange => {
                 self.render_remark(&tools_change_label(&record.parse_metadata()?))
             }
@@ -154,18 +151,6 @@ impl LogRenderer {
         let layout = &self.writer.layout;
         format!("\n{}\n", layout.dim(&layout.wrap(&escape(text), 2)))
     }
-}
-
-/// `a result of pay (toolu_1) came too late`.
-fn late_result_label(late: &LateResultRecord<'_>) -> String {
-    let LateResultRecord {
-        tool_use_id,
-        tool_name,
-        is_error,
-    } = late;
-    let what = if *is_error { "an error" } else { "a result" };
-    let (tool, id) = (escape(tool_name), escape(tool_use_id));
-    format!("{what} of {tool} ({id}) came too late and answered nothing")
 }
 
 // Prints the selected calls below the headings of their turns.

@@ -111,7 +111,6 @@ impl ProgressBars {
             | Event::ServerStarted(_)
             | Event::ServerEnded(_)
             | Event::ToolsChanged(_)
-            | Event::LateResult { .. }
             | Event::QueueDrained { .. } => {}
         }
     }

@@ -142,7 +142,7 @@ fn push_content(
 }
 
 /// Returns the content of a result as text: the texts of its blocks, or its JSON if it has no texts.
-pub fn text_of_host_content(content: Option<&RawValue>) -> String {
+fn text_of_host_content(content: Option<&RawValue>) -> String {
     let Some(content) = content.map(JsonText::from).filter(|json| !json.is_null()) else {
         return String::new();
     };

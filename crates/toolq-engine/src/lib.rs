@@ -39,7 +39,6 @@ pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::{SchemaDiscovery, ServerLister};
 pub use engine::Engine;
-pub use host::text_of_host_content;
 pub use http::http_client_builder;
 pub use machine_check::{UntrackableTool, check_machine};
 pub use mcp::ServerAnnouncement;
@@ -52,4 +51,4 @@ pub use settings::{
     random_task_id,
 };
 pub use timing::DROP_DEADLINE;
-pub use turn::{LateResult, TurnRequest};
+pub use turn::TurnRequest;

@@ -189,8 +189,7 @@ impl Needs {
             | RecordKind::ToolInDoubt
             | RecordKind::Approval
             | RecordKind::Resolve => belongs,
-            RecordKind::LateResult
-            | RecordKind::ProbeStart
+            RecordKind::ProbeStart
             | RecordKind::ProbeEnd
             | RecordKind::DescribeStart
             | RecordKind::DescribeEnd

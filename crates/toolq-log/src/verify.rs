@@ -95,7 +95,6 @@ impl SequenceChecker {
             | RecordKind::ToolResult
             | RecordKind::ToolSkipped
             | RecordKind::ToolInDoubt
-            | RecordKind::LateResult
             | RecordKind::ProbeStart
             | RecordKind::ProbeEnd
             | RecordKind::Other(_) => self.check_call_record(record),

@@ -283,28 +283,6 @@ fn records_of_kept_results() -> Vec<Value> {
     parse_json_lines(&output.stdout)
 }
 
-/// The host answers after the timeout.
-fn records_of_a_late_host() -> Vec<Value> {
-    let lines = [
-        json!({"type": "tools", "tools": {"slow": {"input_schema": {"type": "object"}, "effect": "read", "timeout": "100ms", "backing": "host"}}}),
-        json!({"type": "turn", "id": "a", "message": {"type": "tool_use", "id": "t", "name": "slow", "input": {}}}),
-        json!({"type": "result", "id": "a", "tool_use_id": "t", "number": 0, "content": "late", "is_error": true}),
-    ];
-    let [tools, turn, result] = lines.map(|line| format!("{line}\n"));
-    let output = CliSandbox::new()
-        .tools("version: 1\ntools: {}\n")
-        .file("begin", tools + &turn)
-        .file("result", result)
-        .run_shell(
-            r#"mkfifo in; "$TOOLQ" run -q --follow --control --log log.jsonl < in > out & exec 3> in
-            cat begin >&3; until grep -q '"answer"' out; do sleep 0.02; done
-            number=$(sed -n '/"type":"call"/s/.*"number":\([0-9]*\).*/\1/p' out)
-            sed "s/\"number\":0/\"number\":${number:-0}/" result >&3; exec 3>&-; wait; cat log.jsonl"#,
-        )
-        .assert_exit(0);
-    parse_json_lines(&output.stdout)
-}
-
 #[test]
 fn every_record_matches_the_published_schema() {
     let schema = closed_schema();
@@ -312,7 +290,6 @@ fn every_record_matches_the_published_schema() {
         records_of_a_reload(),
         records_of_a_client_that_approves(),
         records_of_kept_results(),
-        records_of_a_late_host(),
         records_of_every_kind(),
         records_of_an_interruption(),
     ]
@@ -329,7 +306,6 @@ fn every_record_matches_the_published_schema() {
         "approval",
         "describe_end",
         "describe_start",
-        "late_result",
         "list_end",
         "list_start",
         "model_response",

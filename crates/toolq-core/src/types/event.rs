@@ -191,15 +191,6 @@ pub enum Event<'a> {
         /// What stands for it in the memory, if it was claimed.
         claim: Option<&'a CallClaim>,
     },
-    /// A host process sent the result of an attempt after its call had stopped waiting. The result answers no call.
-    LateResult {
-        /// The call.
-        call: &'a CallRef,
-        /// What the result says.
-        text: &'a str,
-        /// Whether it says that the call failed.
-        is_error: bool,
-    },
     /// An agent starts working on a call.
     AgentStarted {
         /// The call.

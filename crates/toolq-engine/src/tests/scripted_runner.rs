@@ -136,7 +136,6 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         Event::ToolsListed { server, .. } => format!("listed {}", server.server.name),
         Event::ServerStarted(start) => format!("server {} started", start.server),
         Event::ServerEnded(end) => format!("server {} ended", end.server),
-        Event::LateResult { call, .. } => format!("late {}", call.tool_use_id),
         Event::ToolsChanged(change) => format!("tools changed {}", change.path),
         Event::Probing { call } => format!("probing {}", call.tool_use_id),
         Event::Probed { call, finding, .. } => {

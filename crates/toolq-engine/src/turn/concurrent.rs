@@ -43,21 +43,8 @@ pub enum TurnRequest {
     },
     /// Stop the turn with this number. It ends with answers that say so. Nothing happens if it has ended.
     Cancel(usize),
-    /// Record the result of an attempt that came too late to answer its call.
-    RecordLate(LateResult),
     /// Run the turns after this with other definitions. Those before keep theirs.
     ChangeTools(Box<ToolsChange>),
-}
-
-/// The result of an attempt that arrived after its call had stopped waiting.
-#[derive(Debug)]
-pub struct LateResult {
-    /// The call.
-    pub call: CallRef,
-    /// What the result says.
-    pub text: String,
-    /// Whether it says that the call failed.
-    pub is_error: bool,
 }
 
 /// Turns that run at the same time.
@@ -103,7 +90,6 @@ impl<'e> ConcurrentTurns<'e> {
                     }
                     Some(TurnRequest::Cancel(number)) => self.cancel_turn(number),
                     Some(TurnRequest::ChangeTools(change)) => self.change_tools(&change),
-                    Some(TurnRequest::RecordLate(late)) => self.record_late(&late),
                     None => is_open = false,
                 },
                 Some(number) = self.running.next() => {
@@ -112,20 +98,6 @@ impl<'e> ConcurrentTurns<'e> {
                 }
             }
         }
-    }
-
-    fn record_late(&self, late: &LateResult) {
-        let LateResult {
-            call,
-            text,
-            is_error,
-        } = late;
-        // It answers nothing, so nothing depends on whether the log takes it.
-        let _ = self.sink.emit(&[Event::LateResult {
-            call,
-            text,
-            is_error: *is_error,
-        }]);
     }
 
     fn change_tools(&mut self, change: &ToolsChange) {

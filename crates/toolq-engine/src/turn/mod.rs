@@ -38,8 +38,8 @@ use toolq_core::types::{
     CallRef, CheckedCall, DoubtCause, Event, HaltCause, NotExecutedCause, TurnArrival,
 };
 
+pub use concurrent::TurnRequest;
 pub(crate) use concurrent::{ConcurrentTurns, SharedSink, TurnSink};
-pub use concurrent::{LateResult, TurnRequest};
 
 /// Statistics of a turn.
 #[derive(Debug, Default, Clone)]

@@ -213,21 +213,6 @@ pub(crate) fn end_record_kind(outcome: &Outcome) -> RecordKind {
     }
 }
 
-// Metadata of a `late_result`.
-
-/// Metadata of a `late_result`: what a host process sent after the call was answered without it.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LateResultRecord<'a> {
-    /// The id of the call.
-    #[serde(borrow)]
-    pub tool_use_id: Cow<'a, str>,
-    /// Its tool.
-    #[serde(borrow)]
-    pub tool_name: Cow<'a, str>,
-    /// Whether the result says that the call failed.
-    pub is_error: bool,
-}
-
 impl MemoryRecord<'_> {
     /// `None` if the result doesn't come from another run.
     fn new(outcome: &Outcome, mask: &Mask) -> Option<Self> {
@@ -240,16 +225,6 @@ impl MemoryRecord<'_> {
             log: log.into(),
             ended: source.ended_ms,
         })
-    }
-}
-
-impl<'a> LateResultRecord<'a> {
-    pub(crate) fn new(call: &'a CallRef, is_error: bool, mask: &Mask) -> Self {
-        Self {
-            tool_use_id: recorded_text(&call.tool_use_id, mask),
-            tool_name: recorded_text(&call.tool_name, mask),
-            is_error,
-        }
     }
 }
 

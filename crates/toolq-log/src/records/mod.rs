@@ -22,7 +22,7 @@ pub(crate) use blob::{
 pub use blob::{RecordContent, StoredBlob, blob_dir_for};
 pub use call::{CallContent, CallRecord, FailedAttempt, StartRecord};
 pub(crate) use call_end::end_record_kind;
-pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, ProcessExit};
+pub use call_end::{CallEndRecord, ErrorRecord, MemoryRecord, ProcessExit};
 pub use discovery::{DescribeRecord, ListRecord, ServerEndRecord, ServerStartRecord};
 pub use record::{FormatVersion, Record, RecordKind};
 pub(crate) use record::{NewRecord, parse_next_record, recorded_text};

@@ -247,8 +247,6 @@ pub enum RecordKind {
     ToolSkipped,
     /// A call was started, and whether it had its effect is unknown.
     ToolInDoubt,
-    /// The result of an attempt came after the call was answered without it.
-    LateResult,
     /// A tool's probe is about to check whether a call that was started did its work.
     ProbeStart,
     /// The probe ended.

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use strum::{IntoEnumIterator as _, VariantNames as _};
 
 use crate::records::{
-    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, LateResultRecord,
-    ListRecord, ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord,
-    ServerEndRecord, ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob,
-    ToolsChangeRecord, TurnRecord,
+    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, ListRecord,
+    ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord,
+    ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob, ToolsChangeRecord,
+    TurnRecord,
 };
 use toolq_core::types::MaskedJson;
 
@@ -94,7 +94,6 @@ fn content_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Schema {
             "type": ["object", "null"],
             "properties": {"description": {"type": "string"}, "input_schema": {"type": "object"}},
         }),
-        RecordKind::LateResult => json_schema!({"type": "string"}),
         RecordKind::Resolve => json_schema!({"type": ["string", "null"]}),
         _ => return json_schema!({"type": "null"}),
     };
@@ -113,7 +112,6 @@ fn metadata_schema(kind: &RecordKind, types: &mut SchemaGenerator) -> Schema {
         RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
             types.subschema_for::<CallEndRecord<'_>>()
         }
-        RecordKind::LateResult => types.subschema_for::<LateResultRecord<'_>>(),
         RecordKind::ProbeStart | RecordKind::ProbeEnd => types.subschema_for::<ProbeRecord<'_>>(),
         RecordKind::DescribeStart | RecordKind::DescribeEnd => {
             types.subschema_for::<DescribeRecord<'_>>()

@@ -6,21 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::to_raw_value;
-use uuid::Uuid;
 
 use crate::memory::MemoryStore;
 use crate::records::{
     ApprovalRecord, BLOB_REF_PREFIX, CallContent, CallEndRecord, CallRecord, DescribeRecord,
-    FailedAttempt, LateResultRecord, ListRecord, ModelResponseRecord, ProbeRecord, RecordContent,
-    RecordKind, ServerEndRecord, ServerStartRecord, StartRecord, ToolsChangeRecord, TurnRecord,
+    FailedAttempt, ListRecord, ModelResponseRecord, ProbeRecord, RecordContent, RecordKind,
+    ServerEndRecord, ServerStartRecord, StartRecord, ToolsChangeRecord, TurnRecord,
     end_record_kind,
 };
 use crate::write::journal::Place;
 use crate::write::session_log::{OpenCall, OpenTurn, Recorder, SessionLog};
 use toolq_core::types::{
     AcceptedCall, AgentUsage, CallAnswer, CallClaim, CallRef, CheckedCall, DescribeResult,
-    EmitError, Event, EventSink, MaskedContent, MaskedJson, MaskedText, ModelResponse, Outcome,
-    RecalledCall, ServerEnd, ServerStart, Tool, TurnOrigin, UnlockedServer,
+    EmitError, Event, EventSink, MaskedContent, MaskedJson, ModelResponse, Outcome, RecalledCall,
+    ServerEnd, ServerStart, Tool, TurnOrigin, UnlockedServer,
 };
 
 impl EventSink for SessionLog {
@@ -149,11 +148,6 @@ impl Recorder {
             Event::ToolsListed { server, duration } => self.record_list_end(server, *duration)?,
             Event::ServerStarted(start) => self.record_server_start(start)?,
             Event::ServerEnded(end) => self.record_server_end(end)?,
-            Event::LateResult {
-                call,
-                text,
-                is_error,
-            } => self.record_late_result(call, text, *is_error)?,
             Event::ToolsChanged(change) => {
                 let fields = ToolsChangeRecord::new(change, &self.mask);
                 self.append_to_session(RecordKind::ToolsChange, &fields)?;
@@ -265,8 +259,6 @@ impl Recorder {
 
 // Records of calls: a call when it is queued, below its turn, and its result, below the call.
 
-/// How many calls are remembered whose results may come late.
-const MAX_GIVEN_UP_CALLS: usize = 1024;
 /// Largest input that metadata holds inline, in bytes.
 const MAX_INLINE_INPUT_BYTES: usize = 8 << 10;
 
@@ -342,50 +334,13 @@ impl Recorder {
         let (record, detour) = (Some(open.record_id), open.takes_detour());
         self.journal
             .append(kind, record, (&content, &fields), detour)?;
-        let (_, attempts, agent_usage) = stats;
-        self.note_given_up(call, open.record_id, outcome, attempts);
+        let (_, _, agent_usage) = stats;
         memory.end_agent(call);
         if agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns
                 .retain(|(_, parent), _| !parent.as_deref().is_some_and(is_this_call));
         }
-        Ok(())
-    }
-
-    /// Remembers a call of which an attempt may still be running somewhere else.
-    fn note_given_up(&mut self, call: &CallRef, record: Uuid, outcome: &Outcome, attempts: u32) {
-        let has_timed_out = matches!(outcome, Outcome::TimedOut { .. } | Outcome::InDoubt { .. });
-        if has_timed_out || outcome.is_stopped_externally() || attempts > 1 {
-            self.given_up_calls.push_back((call.key(), record));
-            if self.given_up_calls.len() > MAX_GIVEN_UP_CALLS {
-                self.given_up_calls.pop_front();
-            }
-        }
-    }
-
-    /// Records a result that came too late. One of a call that isn't remembered any more is dropped.
-    pub(crate) fn record_late_result(
-        &mut self,
-        call: &CallRef,
-        text: &str,
-        is_error: bool,
-    ) -> io::Result<()> {
-        let key = call.key();
-        let open = self.open_calls.get(&key).map(|open| open.record_id);
-        let mut given_up = self.given_up_calls.iter();
-        let given_up = || given_up.find_map(|(other, record)| (*other == key).then_some(*record));
-        let Some(record) = open.or_else(given_up) else {
-            return Ok(());
-        };
-        let fields = LateResultRecord::new(call, is_error, &self.mask);
-        let content = MaskedText(text, &self.mask);
-        self.journal.append(
-            RecordKind::LateResult,
-            Some(record),
-            (&content, &fields),
-            true,
-        )?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The log of a running session.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,6 @@ pub(crate) struct Recorder {
     /// The records of turns that haven't ended.
     pub(crate) open_turns: HashMap<(usize, Option<Arc<CallRef>>), OpenTurn>,
     pub(crate) open_calls: HashMap<CallKey, OpenCall>,
-    /// The `tool_call` records of the latest calls that were answered although an attempt hadn't ended, for late results.
-    pub(crate) given_up_calls: VecDeque<(CallKey, Uuid)>,
     /// The `describe_start`, `list_start` and `server_start` records without an end, each by the name of its tool or server and the
     /// number of earlier starts.
     pub(crate) open_starts: HashMap<(RecordKind, String, u32), Uuid>,
@@ -109,7 +107,6 @@ impl SessionLog {
             session_id,
             open_turns: HashMap::new(),
             open_calls: HashMap::new(),
-            given_up_calls: VecDeque::new(),
             open_starts: HashMap::new(),
             counts: SessionEndRecord::default(),
             started_ms,

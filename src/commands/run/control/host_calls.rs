@@ -18,14 +18,8 @@ use crate::commands::run::control::open_turns::OpenTurns;
 use crate::input::ChunkReader;
 use crate::output::ClientOutput;
 use toolq_core::text::format_bytes;
-use toolq_core::types::CallRef;
-use toolq_engine::{HostCall, HostFuture, HostReply, HostTools, LateResult, text_of_host_content};
+use toolq_engine::{HostCall, HostFuture, HostReply, HostTools};
 use toolq_mcp::{Frame, LineFramer};
-
-/// How much of a late result is recorded, in bytes.
-const MAX_LATE_BYTES: usize = 64 << 10;
-/// How many abandoned calls are remembered, so that their late results can be distinguished from results of unknown calls.
-const MAX_ABANDONED_CALLS: usize = 1024;
 
 /// The calls that the host runs.
 #[derive(Debug)]
@@ -38,8 +32,6 @@ pub(super) struct HostCalls {
 struct HostCallTable {
     /// By their numbers, which no two calls or attempts share.
     pending: BTreeMap<u64, PendingHostCall>,
-    /// The latest of those that timed out or were canceled.
-    abandoned: BTreeMap<u64, CallName>,
     last_number: u64,
     /// Whether the host sends nothing more.
     is_closed: bool,
@@ -48,24 +40,9 @@ struct HostCallTable {
 /// A call that the host has been sent, and that has no result.
 #[derive(Debug)]
 struct PendingHostCall {
-    name: CallName,
-    waiting: oneshot::Sender<HostCallResult>,
-}
-
-/// How the host names a call.
-#[derive(Debug, Clone)]
-struct CallName {
     turn: LineId,
-    call: CallRef,
-}
-
-/// What became of a result.
-#[derive(Debug)]
-pub(super) enum Delivery {
-    /// The call has its result.
-    Delivered,
-    /// The call was answered without it, or by a later attempt, because the attempt had timed out or was canceled.
-    Late(LateResult),
+    tool_use_id: String,
+    waiting: oneshot::Sender<HostCallResult>,
 }
 
 impl HostCalls {
@@ -80,37 +57,20 @@ impl HostCalls {
     ///
     /// # Errors
     /// No such call waits for a result.
-    pub(super) fn deliver(
-        &self,
-        turn: &LineId,
-        result: HostCallResult,
-    ) -> Result<Delivery, String> {
-        let is_meant = |at: u64, name: &CallName| {
-            result.number.is_none_or(|number| number == at)
-                && name.turn == *turn
-                && name.call.tool_use_id == result.tool_use_id
-        };
+    pub(super) fn deliver(&self, turn: &LineId, result: HostCallResult) -> Result<(), String> {
         let mut table = self.table.lock();
         let mut pending = table.pending.iter();
-        let found = pending.find_map(|(at, call)| is_meant(*at, &call.name).then_some(*at));
-        if let Some(PendingHostCall { name, waiting }) =
-            found.and_then(|at| table.pending.remove(&at))
-        {
-            return Ok(match waiting.send(result) {
-                Ok(()) => Delivery::Delivered,
-                // The call has just been given up.
-                Err(result) => Delivery::Late(late_result(name.call, &result)),
-            });
-        }
-        let mut abandoned = table.abandoned.iter();
-        let found = abandoned.find_map(|(at, name)| is_meant(*at, name).then_some(*at));
-        match found.and_then(|at| table.abandoned.remove(&at)) {
-            Some(CallName { call, .. }) => Ok(Delivery::Late(late_result(call, &result))),
-            None => Err(format!(
-                "no call {} of this turn waits for a result",
-                result.tool_use_id
-            )),
-        }
+        let found = pending.find_map(|(at, call)| {
+            let is_meant = result.number.is_none_or(|number| number == *at)
+                && call.turn == *turn
+                && call.tool_use_id == result.tool_use_id;
+            is_meant.then_some(*at)
+        });
+        let id = result.tool_use_id.clone();
+        let call = found.and_then(|at| table.pending.remove(&at));
+        // One that has just been given up takes nothing more.
+        let delivered = call.and_then(|call| call.waiting.send(result).ok());
+        delivered.ok_or_else(|| format!("no call {id} of this turn waits for a result"))
     }
 
     /// No more results come. The calls that wait for one end.
@@ -140,7 +100,7 @@ impl HostCalls {
     }
 
     /// Sends a call to the host. Returns `None` if it is gone.
-    fn send<'a>(&'a self, call: &'a HostCall, turn: LineId) -> Option<AwaitedCall<'a>> {
+    fn send(&self, call: &HostCall, turn: LineId) -> Option<AwaitedCall<'_>> {
         let mut table = self.table.lock();
         if table.is_closed {
             return None;
@@ -149,36 +109,27 @@ impl HostCalls {
         let line = call_line(&turn, number, call).ok()?;
         table.last_number = number;
         let (waiting, result) = oneshot::channel();
-        let name = CallName {
+        let pending = PendingHostCall {
             turn,
-            call: call.call.clone(),
+            tool_use_id: call.call.tool_use_id.clone(),
+            waiting,
         };
-        let pending = PendingHostCall { name, waiting };
         table.pending.insert(number, pending);
         // Before the lock is released, so that the host reads a call before it reads that it was given up.
         self.turns.send(line);
         Some(AwaitedCall {
             calls: self,
-            call: &call.call,
             number,
             result,
         })
     }
 
-    /// Abandons a call whose result is no longer awaited, and tells the host to cancel it.
+    /// Tells the host to cancel a call whose result is no longer awaited.
     fn give_up(&self, number: u64) {
         let mut table = self.table.lock();
-        let Some(call) = table.pending.remove(&number) else {
-            return;
-        };
-        self.turns.send(cancel_call_line(
-            &call.name.turn,
-            number,
-            &call.name.call.tool_use_id,
-        ));
-        table.abandoned.insert(number, call.name);
-        if table.abandoned.len() > MAX_ABANDONED_CALLS {
-            table.abandoned.pop_first();
+        if let Some(call) = table.pending.remove(&number) {
+            let line = cancel_call_line(&call.turn, number, &call.tool_use_id);
+            self.turns.send(line);
         }
     }
 }
@@ -192,31 +143,13 @@ impl HostTools for HostCalls {
 /// A call whose result is awaited. When dropped without one, it is abandoned.
 struct AwaitedCall<'a> {
     calls: &'a HostCalls,
-    call: &'a CallRef,
     number: u64,
     result: oneshot::Receiver<HostCallResult>,
 }
 
 impl Drop for AwaitedCall<'_> {
     fn drop(&mut self) {
-        // A result that has been delivered, but not taken, is late like one that comes from here on.
-        self.result.close();
-        if let Ok(result) = self.result.try_recv() {
-            let late = late_result(self.call.clone(), &result);
-            self.calls.turns.record_late(late);
-        }
         self.calls.give_up(self.number);
-    }
-}
-
-/// Returns a result that came too late, shortened.
-fn late_result(call: CallRef, result: &HostCallResult) -> LateResult {
-    let mut text = text_of_host_content(result.content.as_deref());
-    text.truncate(text.floor_char_boundary(MAX_LATE_BYTES));
-    LateResult {
-        call,
-        text,
-        is_error: result.is_error,
     }
 }
 

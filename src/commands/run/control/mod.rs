@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::args::{ApprovalSettings, InputFormat};
 use crate::commands::run::arguments::{RunArguments, session_settings};
-use crate::commands::run::control::host_calls::{Delivery, HostCalls, HostLine, HostLines};
+use crate::commands::run::control::host_calls::{HostCalls, HostLine, HostLines};
 use crate::commands::run::control::message::{
     HostMessage, LineId, MessageError, error_line, list_line, plan_line, problem_line, ready_line,
 };
@@ -30,7 +30,6 @@ use crate::session::{CallSource, RunSession};
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::plan::{TurnPlan, render_plan_json};
-use toolq_core::text::escape;
 use toolq_core::tools_file::HostToolDeclarations;
 use toolq_core::transcript::{FollowedLine, LineFollower, Recording};
 use toolq_core::types::{
@@ -314,16 +313,7 @@ impl<'a> LineHandler<'a> {
                 decided.map_err(about(id))
             }
             HostMessage::Result { id, result } => {
-                let delivery = self.host_calls.deliver(&id, result).map_err(about(id))?;
-                if let Delivery::Late(late) = delivery {
-                    self.context.stderr.print_note(&format!(
-                        "a late result of {} ({}) was dropped: the call was answered without it",
-                        escape(&late.call.tool_name),
-                        escape(&late.call.tool_use_id)
-                    ));
-                    self.turns.record_late(late);
-                }
-                Ok(())
+                self.host_calls.deliver(&id, result).map_err(about(id))
             }
             HostMessage::List { id, format } => {
                 let tools = answer::render_declarations(self.tools.tools(), format);

@@ -18,7 +18,7 @@ use toolq_core::types::{
     CheckedCall, ToolsChange, TurnOrigin,
 };
 use toolq_engine::{
-    ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, LateResult, TurnRequest,
+    ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, TurnRequest,
 };
 
 /// How many turns may be in flight at once. Each holds its message.
@@ -93,11 +93,6 @@ impl OpenTurns {
             origin,
             outputs: Some(self.outputs.clone()),
         });
-    }
-
-    /// Asks the engine to record a result that came too late.
-    pub(super) fn record_late(&self, late: LateResult) {
-        self.table.lock().request(TurnRequest::RecordLate(late));
     }
 
     /// Stops a turn. Its calls are answered all the same.

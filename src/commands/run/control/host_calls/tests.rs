@@ -4,8 +4,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolq_core::json::Input;
-use toolq_core::types::Effect;
-use toolq_engine::TurnRequest;
+use toolq_core::types::{CallRef, Effect};
 
 use super::*;
 
@@ -15,11 +14,11 @@ fn turn_id() -> LineId {
     LineId(json!("turn-a"))
 }
 
-/// The calls of a host with one turn in flight, and what the engine is asked to do.
-fn host_calls() -> (HostCalls, mpsc::UnboundedReceiver<TurnRequest>) {
-    let (requests, receiver) = mpsc::unbounded_channel();
+/// The calls of a host with one turn in flight.
+fn host_calls() -> HostCalls {
+    let (requests, _) = mpsc::unbounded_channel();
     let turns = OpenTurns::with_turn(TURN, turn_id(), requests);
-    (HostCalls::new(&Arc::new(turns)), receiver)
+    HostCalls::new(&Arc::new(turns))
 }
 
 fn host_call() -> HostCall {
@@ -46,42 +45,18 @@ fn result(text: &str) -> HostCallResult {
 }
 
 #[test]
-fn a_result_that_arrives_while_its_attempt_is_given_up_is_late() {
-    let (calls, _requests) = host_calls();
+fn a_result_that_arrives_while_its_attempt_is_given_up_is_refused() {
+    let calls = host_calls();
     let call = host_call();
     let mut awaited = calls.send(&call, turn_id()).unwrap();
     // The attempt has timed out, and the call isn't abandoned yet.
     awaited.result.close();
-    let delivery = calls.deliver(&turn_id(), result("found"));
-    let Ok(Delivery::Late(late)) = delivery else {
-        panic!("{delivery:?}");
-    };
-    assert_eq!((&*late.text, &*late.call.tool_use_id), ("found", "a"));
+    assert!(calls.deliver(&turn_id(), result("found")).is_err());
 }
 
 #[test]
-fn a_result_that_its_attempt_no_longer_takes_is_recorded_as_late() {
-    let (calls, mut requests) = host_calls();
-    let call = host_call();
-    let mut attempt = calls.run(&call);
-    let is_waiting = attempt
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()))
-        .is_pending();
-    assert!(is_waiting);
-    let delivery = calls.deliver(&turn_id(), result("found"));
-    assert!(matches!(delivery, Ok(Delivery::Delivered)), "{delivery:?}");
-    drop(attempt);
-    let request = requests.try_recv();
-    assert!(
-        matches!(&request, Ok(TurnRequest::RecordLate(late)) if late.text == "found"),
-        "{request:?}"
-    );
-}
-
-#[test]
-fn a_result_that_is_taken_in_time_is_not_late() {
-    let (calls, mut requests) = host_calls();
+fn a_result_answers_one_call() {
+    let calls = host_calls();
     let call = host_call();
     let mut attempt = calls.run(&call);
     let mut context = Context::from_waker(Waker::noop());
@@ -98,6 +73,5 @@ fn a_result_that_is_taken_in_time_is_not_late() {
         ),
         "{reply:?}"
     );
-    drop(attempt);
-    assert!(requests.try_recv().is_err());
+    assert!(calls.deliver(&turn_id(), result("again")).is_err());
 }
