@@ -42,6 +42,16 @@ impl From<io::Error> for StdoutError {
     }
 }
 
+impl From<StdoutError> for io::Error {
+    fn from(lost: StdoutError) -> Self {
+        match lost {
+            StdoutError::Closed => io::ErrorKind::BrokenPipe.into(),
+            StdoutError::Stalled => io::ErrorKind::TimedOut.into(),
+            StdoutError::Failed(error) => error,
+        }
+    }
+}
+
 /// A closed pipe was the reader's choice, so it prints no message.
 impl From<StdoutError> for CommandError {
     fn from(lost: StdoutError) -> Self {

@@ -12,6 +12,7 @@ mod served_client;
 mod stdio;
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ use crate::commands::serve::served_client::ClientTransport;
 use crate::commands::serve::stdio::PipeTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::output::{ClientOutput, CommandError, Exit, stdout};
+use crate::output::{CommandError, Exit, start_client_output, stdout};
 use crate::session::{CallSource, RunSession};
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::answer;
@@ -161,14 +162,16 @@ async fn serve(
     match channel {
         ClientChannel::Pipe(input) => {
             let (control, screen) = (session.engine.control(), session.sinks.screen());
-            let output = ClientOutput::start(control, screen).map_err(CommandError::usage)?;
-            let failure = output.failure();
+            let output = start_client_output(control, screen).map_err(CommandError::usage)?;
             let protocol = ServerSession::new(catalog).with_mask(mask);
             let context = session.context;
-            let transport = PipeTransport::new(input, output, protocol, &context.stderr);
+            let transport = PipeTransport::new(input, output.clone(), protocol, &context.stderr);
             serve_clients(session, transport, Some("-"), approver).await?;
-            if let Some(error) = failure.get() {
-                return Err(CommandError::new(Exit::Output, error));
+            if let Some(error) = output.error()
+                && error.kind() != ErrorKind::BrokenPipe
+            {
+                let message = format!("stdout can't be written: {error}");
+                return Err(CommandError::new(Exit::Output, message));
             }
             if session.engine.control().halt_cause() == Some(HaltCause::OutputLost) {
                 return Err(CommandError::silent(Exit::Output));

@@ -11,7 +11,7 @@ use crate::commands::serve::served_client::{
     ClientIdentity, ClientTransport, ReplyChannel, ServedClient,
 };
 use crate::input::ChunkReader;
-use crate::output::{ClientOutput, CommandError, Exit, StderrWriter};
+use crate::output::{BackgroundWriter, CommandError, Exit, MAX_CLIENT_BYTES, StderrWriter};
 use toolq_engine::RunControl;
 use toolq_mcp::server::ServerSession;
 use toolq_mcp::{Frame, LineFramer};
@@ -27,7 +27,7 @@ pub(crate) struct PipeTransport<'c> {
     reader: ChunkReader,
     framer: LineFramer,
     client: Arc<ServedClient>,
-    output: ClientOutput,
+    output: BackgroundWriter,
     stderr: &'c StderrWriter,
     has_warned: bool,
 }
@@ -36,7 +36,7 @@ impl<'c> PipeTransport<'c> {
     /// `protocol` is the side of the server in the connection.
     pub(crate) fn new(
         input: File,
-        output: ClientOutput,
+        output: BackgroundWriter,
         protocol: ServerSession,
         stderr: &'c StderrWriter,
     ) -> Self {
@@ -84,7 +84,7 @@ impl ClientTransport for PipeTransport<'_> {
             let chunk = tokio::select! {
                 biased;
                 () = control.wait_for_external_halt() => return Ok(()),
-                chunk = async { output.wait_for_room().await; reader.next().await } => chunk,
+                chunk = async { output.wait_until_at_most(MAX_CLIENT_BYTES).await; reader.next().await } => chunk,
             };
             let bytes = chunk.map_err(|error| {
                 let message = format!("failed to read the client's messages: {error}");
@@ -106,12 +106,12 @@ impl ClientTransport for PipeTransport<'_> {
     }
 
     async fn finish(self) -> Result<(), CommandError> {
-        let written = timeout(OUTPUT_GRACE, self.output.wait_until_written()).await;
+        let written = timeout(OUTPUT_GRACE, self.output.wait_until_at_most(0)).await;
         written.map_err(|_| CommandError::new(Exit::Output, "the client doesn't read its answers"))
     }
 }
 
-impl ReplyChannel for ClientOutput {
+impl ReplyChannel for BackgroundWriter {
     fn send(&self, lines: Vec<u8>) -> bool {
         Self::send(self, lines);
         true
@@ -126,6 +126,6 @@ impl ReplyChannel for ClientOutput {
     }
 
     fn is_full(&self) -> bool {
-        Self::is_full(self)
+        self.pending_bytes() > MAX_CLIENT_BYTES
     }
 }

@@ -16,7 +16,7 @@ use crate::commands::run::control::message::{
 };
 use crate::commands::run::control::open_turns::OpenTurns;
 use crate::input::ChunkReader;
-use crate::output::ClientOutput;
+use crate::output::{BackgroundWriter, MAX_CLIENT_BYTES};
 use toolq_core::text::format_bytes;
 use toolq_engine::{HostCall, HostFuture, HostReply, HostTools};
 use toolq_mcp::{Frame, LineFramer};
@@ -209,9 +209,9 @@ impl HostLines {
     ///
     /// # Errors
     /// Stdin can't be read.
-    pub(super) async fn next(&mut self, output: &ClientOutput) -> io::Result<Option<HostLine>> {
+    pub(super) async fn next(&mut self, output: &BackgroundWriter) -> io::Result<Option<HostLine>> {
         while self.ready.is_empty() && !self.is_at_end {
-            output.wait_for_room().await;
+            output.wait_until_at_most(MAX_CLIENT_BYTES).await;
             let bytes = self.reader.next().await?;
             self.push(&bytes);
         }

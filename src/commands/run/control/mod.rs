@@ -25,7 +25,7 @@ use crate::commands::run::control::open_turns::OpenTurns;
 use crate::commands::run::control::tools_loading::{ToolsInUse, load_tools};
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::output::{ClientOutput, CommandError, Exit, stdout};
+use crate::output::{BackgroundWriter, CommandError, Exit, start_client_output, stdout};
 use crate::session::{CallSource, RunSession};
 use redact::Mask;
 use toolq_core::answer;
@@ -90,7 +90,7 @@ async fn answer_turns(
 ) -> Result<bool, CommandError> {
     let turns = Arc::clone(&handler.turns);
     let (control, screen) = (session.engine.control(), session.sinks.screen());
-    let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
+    let output = start_client_output(control.clone(), screen).map_err(CommandError::usage)?;
     let (sender, requests) = mpsc::unbounded_channel();
     turns.connect(output.clone(), Arc::clone(&session.setup.mask), sender);
     if let Some(ready) = ready {
@@ -115,7 +115,7 @@ async fn answer_turns(
     handler.host_calls.close();
     // Every turn is answered, however long that takes: the host has said all it had to say, and waits.
     running.await;
-    let written = timeout(OUTPUT_GRACE, output.wait_until_written()).await;
+    let written = timeout(OUTPUT_GRACE, output.wait_until_at_most(0)).await;
     written.map_err(|_| CommandError::new(Exit::Output, "the host doesn't read its answers"))?;
     if control.halt_cause() == Some(HaltCause::OutputLost) {
         return Err(CommandError::silent(Exit::Output));
@@ -257,7 +257,7 @@ impl<'a> LineHandler<'a> {
     async fn receive(
         &mut self,
         lines: &mut HostLines,
-        output: &ClientOutput,
+        output: &BackgroundWriter,
         control: &RunControl,
     ) -> Result<(), CommandError> {
         loop {

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commands::run::control::message::{
     HostDecision, LineId, answer_line, approval_line, error_line,
 };
-use crate::output::ClientOutput;
+use crate::output::BackgroundWriter;
 use redact::Mask;
 use toolq_core::answer::render_answers;
 use toolq_core::plan::render_approval_question;
@@ -36,7 +36,7 @@ pub(crate) struct OpenTurns {
 
 /// Where lines to the host are written, and what is masked in them.
 struct HostConnection {
-    output: ClientOutput,
+    output: BackgroundWriter,
     mask: Arc<Mask>,
 }
 
@@ -44,7 +44,7 @@ impl OpenTurns {
     /// Connects the host and the engine.
     pub(super) fn connect(
         &self,
-        output: ClientOutput,
+        output: BackgroundWriter,
         mask: Arc<Mask>,
         requests: mpsc::UnboundedSender<TurnRequest>,
     ) {
