@@ -4,10 +4,7 @@ use serde::Deserialize;
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use crate::commands::serve::open_calls::OpenCalls;
-use crate::session::RunSinks;
-use redact::Mask;
-use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink, ResultContent};
+use toolq_core::types::{CallAnswer, ResultContent};
 use toolq_mcp::{CallToolResult, ContentBlock, ResourceContents};
 
 /// The key of the status in `_meta`: the same word as in the session log.
@@ -134,54 +131,6 @@ fn content_block(block: &RawValue) -> ContentBlock {
 }
 
 // The clients, seen from the engine: progress goes out.
-
-/// Passes all events on to the sinks of the session, and tells clients how far their calls are.
-pub(crate) struct ProgressSink<'c> {
-    pub(crate) sinks: &'c mut RunSinks,
-    pub(crate) calls: &'c OpenCalls,
-    pub(crate) mask: &'c Mask,
-}
-
-impl ProgressSink<'_> {
-    fn report(&self, event: &Event<'_>) {
-        match event {
-            Event::Status {
-                call,
-                message,
-                progress,
-                ..
-            } if message.is_some() || progress.is_some() => {
-                let message = message.map(|message| self.mask.apply(message));
-                let message = message.as_deref();
-                self.calls.report_progress(call, *progress, message);
-            }
-            Event::AgentProgress {
-                call,
-                turn,
-                max_turns,
-                ..
-            } => {
-                let message = format!("turn {turn}, at most {max_turns} turns");
-                self.calls.report_progress(call, None, Some(&message));
-            }
-            _ => {}
-        }
-    }
-}
-
-impl EventSink for ProgressSink<'_> {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let result = self.sinks.emit(events);
-        for event in events {
-            self.report(event);
-        }
-        result
-    }
-
-    fn shows_progress(&self, call: &CallRef) -> bool {
-        self.sinks.shows_progress(call) || self.calls.wants_progress(call)
-    }
-}
 
 // How far a call is, in the numbers of MCP: each must be greater than the last.
 

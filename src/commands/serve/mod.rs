@@ -5,7 +5,7 @@
 //! the protocol; its calls are `open_calls` until the engine has answered them.
 
 mod answer_content;
-mod client_approver;
+mod client_questions;
 mod http;
 mod open_calls;
 mod served_client;
@@ -29,8 +29,6 @@ use tokio::time::{sleep, timeout};
 use crate::args::{
     ApprovalSettings, BudgetFlags, LOG_FILE_HELP, WatchFlags, parse_http_address, parse_jobs,
 };
-use crate::commands::serve::answer_content::ProgressSink;
-use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::ClientTransport;
@@ -38,13 +36,15 @@ use crate::commands::serve::stdio::PipeTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::{CommandError, Exit, start_client_output, stdout};
-use crate::session::{CallSource, RunSession};
+use crate::session::{CallSource, RunSession, RunSinks};
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::answer;
 use toolq_core::check::CallChecker;
 use toolq_core::types::{
-    CallAnswer, CallRef, DescribeResult, Effect, Event, EventSink, HaltCause, Tool, ToolsConfig,
+    CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event, EventSink, HaltCause, Tool,
+    ToolsConfig,
 };
+use toolq_engine::TurnRequest;
 use toolq_mcp::server::{ServerSession, ToolCatalog};
 use toolq_mcp::{Implementation, Tool as ListedTool};
 
@@ -113,19 +113,25 @@ pub fn serve_tools(
         select_tools(&tools, arguments, context)?;
     }
     let channel = open_channel(arguments, context)?;
-    let approver = Arc::new(ClientApprover::default());
+    let (sender, turns) = mpsc::unbounded_channel();
+    let calls = Arc::new(OpenCalls::new(
+        CallChecker::new(Arc::clone(&tools)),
+        Arc::new(tools.build_mask(&context.environment)),
+        arguments.http.is_none().then(|| "-".to_owned()),
+        sender,
+    ));
     let log = LogTarget::new(arguments.log.clone(), &context.environment);
     let (watch, budgets) = (&arguments.watch, &arguments.budgets);
     let settings = SessionSettings {
         jobs: arguments.jobs,
-        approval: ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>),
+        approval: ApprovalSettings::Prompt(Arc::clone(&calls) as Arc<_>),
         // Over HTTP, nothing goes to stdout.
         prints_results: arguments.http.is_none(),
         ..SessionSettings::new(log.into(), watch, budgets, &context.environment)
     };
     let session = RunSession::begin(context, tools, &settings, CallSource::Client)?;
     let (session, result) = session.run_on_worker(move |session| {
-        Box::pin(async move { serve(session, arguments, channel, &approver).await })
+        Box::pin(async move { serve(session, arguments, channel, (&calls, turns)).await })
     });
     session.conclude(result, None)
 }
@@ -154,19 +160,24 @@ async fn serve(
     session: &mut RunSession<'_>,
     arguments: &ServeArguments,
     channel: ClientChannel,
-    approver: &ClientApprover,
+    (calls, turns): (&Arc<OpenCalls>, mpsc::UnboundedReceiver<TurnRequest>),
 ) -> Result<(), CommandError> {
     let served = complete_definitions(session, arguments).await?;
     let catalog = Arc::new(build_catalog(&served)?);
-    let mask = Arc::clone(&session.setup.mask);
     match channel {
         ClientChannel::Pipe(input) => {
             let (control, screen) = (session.engine.control(), session.sinks.screen());
             let output = start_client_output(control, screen).map_err(CommandError::usage)?;
-            let protocol = ServerSession::new(catalog).with_mask(mask);
-            let context = session.context;
-            let transport = PipeTransport::new(input, output.clone(), protocol, &context.stderr);
-            serve_clients(session, transport, Some("-"), approver).await?;
+            let protocol = ServerSession::new(catalog).with_mask(Arc::clone(&calls.mask));
+            let (context, to_client) = (session.context, output.clone());
+            let transport = PipeTransport::new(
+                input,
+                to_client,
+                protocol,
+                Arc::clone(calls),
+                &context.stderr,
+            );
+            serve_clients(session, transport, calls, turns).await?;
             if let Some(error) = output.error()
                 && error.kind() != ErrorKind::BrokenPipe
             {
@@ -179,28 +190,23 @@ async fn serve(
             Ok(())
         }
         ClientChannel::Http(listener) => {
-            let transport = HttpService::start(listener, catalog, mask)?;
-            serve_clients(session, transport, None, approver).await
+            let transport = HttpService::start(listener, catalog, Arc::clone(calls))?;
+            serve_clients(session, transport, calls, turns).await
         }
     }
 }
 
-/// Runs the calls that come by `transport`. `input` is what the log names as their input.
+/// Runs the calls that come by `transport`.
 async fn serve_clients(
     session: &mut RunSession<'_>,
     mut transport: impl ClientTransport,
-    input: Option<&str>,
-    approver: &ClientApprover,
+    calls: &OpenCalls,
+    turns: mpsc::UnboundedReceiver<TurnRequest>,
 ) -> Result<(), CommandError> {
     let control = session.engine.control();
-    let (sender, turns) = mpsc::unbounded_channel();
-    let checker = CallChecker::new(Arc::clone(&session.setup.tools));
-    let calls = Arc::new(OpenCalls::new(checker, input.map(str::to_owned), sender));
-    approver.connect(&calls, Arc::clone(&session.setup.mask));
     let mut sink = ProgressSink {
         sinks: &mut session.sinks,
-        calls: &calls,
-        mask: &session.setup.mask,
+        calls,
     };
     let mut delivery = |call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink| {
         if calls.answer(call.turn, &answer) {
@@ -211,11 +217,11 @@ async fn serve_clients(
     let running = session
         .engine
         .run_concurrent_turns(turns, &mut sink, &mut delivery);
-    let mut running = pin!(with_heartbeats(running, &calls));
+    let mut running = pin!(with_heartbeats(running, calls));
     let received = tokio::select! {
         biased;
         () = &mut running => return Ok(()),
-        received = transport.receive(&calls, &control) => received,
+        received = transport.receive(&control) => received,
     };
     calls.close();
     transport.report_end();
@@ -225,6 +231,53 @@ async fn serve_clients(
     }
     transport.finish().await?;
     received
+}
+
+/// Passes all events on to the sinks of the session, and tells clients how far their calls are.
+struct ProgressSink<'c> {
+    sinks: &'c mut RunSinks,
+    calls: &'c OpenCalls,
+}
+
+impl ProgressSink<'_> {
+    fn report(&self, event: &Event<'_>) {
+        match event {
+            Event::Status {
+                call,
+                message,
+                progress,
+                ..
+            } if message.is_some() || progress.is_some() => {
+                let message = message.map(|message| self.calls.mask.apply(message));
+                let message = message.as_deref();
+                self.calls.report_progress(call, *progress, message);
+            }
+            Event::AgentProgress {
+                call,
+                turn,
+                max_turns,
+                ..
+            } => {
+                let message = format!("turn {turn}, at most {max_turns} turns");
+                self.calls.report_progress(call, None, Some(&message));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl EventSink for ProgressSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let result = self.sinks.emit(events);
+        for event in events {
+            self.report(event);
+        }
+        result
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.sinks.shows_progress(call) || self.calls.wants_progress(call)
+    }
 }
 
 /// Runs `calls` to their end, and tells clients in the meantime that they are still running.

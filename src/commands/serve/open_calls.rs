@@ -10,43 +10,48 @@ use tokio::sync::mpsc;
 use crate::commands::serve::answer_content::{
     CallProgress, StructuredSource, call_result, refusal,
 };
-use crate::commands::serve::client_approver::{CallReview, CallReviews, QuestionDigest};
-use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
+use crate::commands::serve::client_questions::{
+    CallReview, CallReviews, ClientQuestion, QuestionDigest, question, to_approval,
+};
+use crate::commands::serve::served_client::{
+    ClientCall, ProgressNumbers, ReplyChannel, ServedClient,
+};
+use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
-use toolq_core::types::{AnswerForm, Call, CallAnswer, CallKind, CallRef, Tool, Turn, TurnOrigin};
-use toolq_engine::{ConversationOutputs, TurnRequest};
+use toolq_core::types::{
+    AnswerForm, ApprovalRequest, Call, CallAnswer, CallKind, CallRef, Tool, Turn, TurnOrigin,
+};
+use toolq_engine::{
+    ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, TurnRequest,
+};
 use toolq_mcp::CallToolResult;
 use toolq_mcp::server::{Elicitation, ElicitationForm, InputResponse, ServedCallId, ToolCall};
 
-/// The calls without an answer, and the channel that takes new ones to the engine.
+/// The calls without an answer, and the channel that takes new ones to the engine. As an [`ApprovalPrompt`], it also asks
+/// clients for approvals.
+#[derive(derive_more::Debug)]
+#[debug("OpenCalls")]
 pub(crate) struct OpenCalls {
     checker: CallChecker,
+    pub(crate) mask: Arc<Mask>,
     /// What the log names as the input of the calls.
     input: Option<String>,
     table: Mutex<CallTable>,
 }
 
-/// A call, as its client knows it.
-#[derive(Clone)]
-pub(crate) struct ClientCall {
-    pub(crate) client: Arc<ServedClient>,
-    pub(crate) id: ServedCallId,
-    pub(crate) reply: Arc<dyn ReplyChannel>,
-    pub(crate) client_name: Option<String>,
-    /// How the person at the client can be asked, if at all.
-    pub(crate) form: Option<ElicitationForm>,
-}
-
 impl OpenCalls {
-    /// Calls are checked by `checker` and sent to `turns`. `input` is what the log names as their input.
+    /// Calls are checked by `checker` and sent to `turns`. `mask` is for what clients read. `input` is what the log names as
+    /// the input of the calls.
     pub(crate) fn new(
         checker: CallChecker,
+        mask: Arc<Mask>,
         input: Option<String>,
         turns: mpsc::UnboundedSender<TurnRequest>,
     ) -> Self {
         Self {
             checker,
+            mask,
             input,
             table: Mutex::new(CallTable::new(turns)),
         }
@@ -139,15 +144,40 @@ impl OpenCalls {
         calls.any(|call| Arc::ptr_eq(&call.known.client, client))
     }
 
-    /// Returns the call of a turn, for a question about it, and once what the person said when the client made it before.
-    pub(crate) fn asked_call(&self, turn: usize) -> Option<(ClientCall, Option<CallReview>)> {
-        let mut table = self.table.lock();
-        let call = table.calls.get_mut(&turn)?;
-        Some((call.known.clone(), call.review.take()))
+    async fn ask_client(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let turn = request.call.outermost().turn;
+        let open = self.table.lock().calls.get_mut(&turn).map(|open| {
+            // What the person said when the client made the call before counts once.
+            (open.known.clone(), open.review.take())
+        });
+        let Some((asked, review)) = open else {
+            return ApprovalReply::Unavailable;
+        };
+        let digest = QuestionDigest::new(request);
+        let is_own_call = request.call.parent.is_none();
+        if let Some(review) = review.filter(|_| is_own_call)
+            && review.digest == digest
+        {
+            return to_approval(review.reply, asked.client_name);
+        }
+        let question = question(request, &self.mask);
+        match asked.form {
+            Some(ElicitationForm::Request) => {
+                let client_name = asked.client_name.clone();
+                let reply = ClientQuestion::ask(asked, &question).await;
+                to_approval(reply, client_name)
+            }
+            // A call that an agent makes can't be made again by the client.
+            Some(ElicitationForm::Result) if is_own_call => {
+                self.require_input(turn, question, digest);
+                ApprovalReply::Unavailable
+            }
+            Some(ElicitationForm::Result) | None => ApprovalReply::Unavailable,
+        }
     }
 
     /// Answers the call of a turn with a question as soon as the call has ended.
-    pub(crate) fn require_input(&self, turn: usize, question: Elicitation, digest: QuestionDigest) {
+    fn require_input(&self, turn: usize, question: Elicitation, digest: QuestionDigest) {
         let mut table = self.table.lock();
         let CallTable { calls, reviews, .. } = &mut *table;
         if let Some(call) = calls.get_mut(&turn) {
@@ -211,6 +241,12 @@ impl OpenCalls {
     }
 }
 
+impl ApprovalPrompt for OpenCalls {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
+        Box::pin(self.ask_client(request))
+    }
+}
+
 fn structured_source(call: &ToolCall, tool: Option<&Tool>) -> StructuredSource {
     let has_own_schema = tool.is_some_and(|tool| tool.output_schema.is_some());
     match (call.expects_structured_content, has_own_schema) {
@@ -262,9 +298,6 @@ struct ServedCall {
     /// What the call is answered with instead of its result, and the state that comes back with the reply.
     question: Option<(Elicitation, String)>,
 }
-
-/// How far a call is, and of how much, if that is known.
-type ProgressNumbers = (f64, Option<f64>);
 
 impl CallTable {
     pub(super) fn new(turns: mpsc::UnboundedSender<TurnRequest>) -> Self {
@@ -326,15 +359,6 @@ impl ServedCall {
     fn advance(&mut self, fraction: Option<f64>) -> Option<(ClientCall, ProgressNumbers)> {
         let is_told = self.wants_progress && !self.known.reply.is_full();
         is_told.then(|| (self.known.clone(), self.progress.advance(fraction)))
-    }
-}
-
-impl ClientCall {
-    fn report_progress(&self, numbers: ProgressNumbers, message: Option<&str>) {
-        let lines = self.client.report_progress(self.id, numbers, message);
-        if !lines.is_empty() {
-            self.reply.send(lines);
-        }
     }
 }
 

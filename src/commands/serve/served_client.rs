@@ -12,7 +12,8 @@ use crate::output::CommandError;
 use toolq_core::tools_file::OUTPUT_READER;
 use toolq_engine::{ConversationOutputs, RunControl};
 use toolq_mcp::server::{
-    Elicitation, ElicitationReply, QuestionId, ServedCallId, ServerEvent, ServerSession,
+    Elicitation, ElicitationForm, ElicitationReply, QuestionId, ServedCallId, ServerEvent,
+    ServerSession,
 };
 use toolq_mcp::{CallToolResult, ProtocolVersion};
 
@@ -60,6 +61,20 @@ pub(crate) struct ServedClient {
     /// Who waits for the replies to questions.
     questions: Mutex<HashMap<QuestionId, oneshot::Sender<ElicitationReply>>>,
 }
+
+/// A call, as its client knows it.
+#[derive(Clone)]
+pub(crate) struct ClientCall {
+    pub(crate) client: Arc<ServedClient>,
+    pub(crate) id: ServedCallId,
+    pub(crate) reply: Arc<dyn ReplyChannel>,
+    pub(crate) client_name: Option<String>,
+    /// How the person at the client can be asked, if at all.
+    pub(crate) form: Option<ElicitationForm>,
+}
+
+/// How far a call is, and of how much, if that is known.
+pub(crate) type ProgressNumbers = (f64, Option<f64>);
 
 impl ClientIdentity {
     /// Returns how many of its calls may be open at once.
@@ -167,7 +182,7 @@ impl ServedClient {
     pub(crate) fn report_progress(
         &self,
         call: ServedCallId,
-        (progress, total): (f64, Option<f64>),
+        (progress, total): ProgressNumbers,
         message: Option<&str>,
     ) -> Vec<u8> {
         let mut protocol = self.protocol.lock();
@@ -191,6 +206,15 @@ impl ServedClient {
     }
 }
 
+impl ClientCall {
+    pub(crate) fn report_progress(&self, numbers: ProgressNumbers, message: Option<&str>) {
+        let lines = self.client.report_progress(self.id, numbers, message);
+        if !lines.is_empty() {
+            self.reply.send(lines);
+        }
+    }
+}
+
 /// The random bytes of an id.
 const ID_BYTES: usize = 16;
 
@@ -207,11 +231,7 @@ pub(crate) trait ClientTransport {
     ///
     /// # Errors
     /// Messages can't be read.
-    fn receive(
-        &mut self,
-        calls: &Arc<OpenCalls>,
-        control: &RunControl,
-    ) -> impl Future<Output = Result<(), CommandError>>;
+    fn receive(&mut self, control: &RunControl) -> impl Future<Output = Result<(), CommandError>>;
 
     /// Says on stderr what was odd, once no more messages come.
     fn report_end(&self);

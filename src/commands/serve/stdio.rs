@@ -27,6 +27,7 @@ pub(crate) struct PipeTransport<'c> {
     reader: ChunkReader,
     framer: LineFramer,
     client: Arc<ServedClient>,
+    calls: Arc<OpenCalls>,
     output: BackgroundWriter,
     stderr: &'c StderrWriter,
     has_warned: bool,
@@ -38,22 +39,24 @@ impl<'c> PipeTransport<'c> {
         input: File,
         output: BackgroundWriter,
         protocol: ServerSession,
+        calls: Arc<OpenCalls>,
         stderr: &'c StderrWriter,
     ) -> Self {
         Self {
             reader: ChunkReader::new(Vec::new(), input),
             framer: LineFramer::new(MAX_LINE_BYTES),
             client: Arc::new(ServedClient::new(ClientIdentity::Pipe, protocol)),
+            calls,
             output,
             stderr,
             has_warned: false,
         }
     }
 
-    fn handle_bytes(&mut self, bytes: &[u8], calls: &OpenCalls) {
+    fn handle_bytes(&mut self, bytes: &[u8]) {
         let (client, framer) = (&self.client, &mut self.framer);
         let reply: Arc<dyn ReplyChannel> = Arc::new(self.output.clone());
-        client.receive(calls, &reply, |protocol| {
+        client.receive(&self.calls, &reply, |protocol| {
             let mut events = Vec::new();
             framer.push(bytes, |frame| match frame {
                 Frame::Line(line) => events.extend(protocol.receive(line)),
@@ -71,11 +74,7 @@ impl<'c> PipeTransport<'c> {
 
 impl ClientTransport for PipeTransport<'_> {
     /// Handles messages until the client closes stdin, or the run is stopped.
-    async fn receive(
-        &mut self,
-        calls: &Arc<OpenCalls>,
-        control: &RunControl,
-    ) -> Result<(), CommandError> {
+    async fn receive(&mut self, control: &RunControl) -> Result<(), CommandError> {
         self.reader
             .read_in_background()
             .map_err(CommandError::usage)?;
@@ -93,7 +92,7 @@ impl ClientTransport for PipeTransport<'_> {
             if bytes.is_empty() {
                 return Ok(());
             }
-            self.handle_bytes(&bytes, calls);
+            self.handle_bytes(&bytes);
         }
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::commands::serve::http::endpoint::OpenEndpoint;
+use crate::commands::serve::http::endpoint::Endpoint;
 use crate::commands::serve::http::post::{CLIENT_TIMEOUT, HttpReplyBody};
 
 /// How many connections there may be, if the process may open that many files. For a further one, an idle one ends.
@@ -45,7 +45,7 @@ pub(super) struct Connections {
 /// What answers the requests of one connection.
 #[derive(Clone)]
 struct ConnectionService {
-    endpoint: Arc<OpenEndpoint>,
+    endpoint: Arc<Endpoint>,
     activity: Arc<ConnectionActivity>,
     /// The address to which the client has connected.
     local: SocketAddr,
@@ -66,7 +66,7 @@ impl Connections {
     }
 
     /// Accepts connections for as long as it is polled.
-    pub(super) async fn accept_all(&mut self, socket: &TcpListener, endpoint: &Arc<OpenEndpoint>) {
+    pub(super) async fn accept_all(&mut self, socket: &TcpListener, endpoint: &Arc<Endpoint>) {
         loop {
             match socket.accept().await {
                 Ok(accepted) => {
@@ -105,7 +105,7 @@ impl Connections {
         &mut self,
         (stream, peer): (TcpStream, SocketAddr),
         permit: OwnedSemaphorePermit,
-        endpoint: Arc<OpenEndpoint>,
+        endpoint: Arc<Endpoint>,
     ) {
         let is_closing = self.is_closing.subscribe();
         let activity = ConnectionActivity::new(Arc::clone(&self.idle));

@@ -21,7 +21,6 @@ use url::{Host, Url};
 use crate::commands::serve::http::post::{HttpReplyBody, empty_body, full_body};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::ServedClient;
-use redact::Mask;
 use toolq_mcp::RpcError;
 use toolq_mcp::http::{PostError, SESSION_ID_HEADER};
 use toolq_mcp::server::ToolCatalog;
@@ -32,41 +31,30 @@ const METHODS: HeaderValue = HeaderValue::from_static("POST, DELETE, OPTIONS");
 /// How much memory the bodies that are being read may take, in KiB.
 const BODY_MEMORY_KIB: usize = 64 << 10;
 
-/// Everything that requests have in common, before calls can begin.
+/// Everything that requests have in common.
 pub(super) struct Endpoint {
     access: AccessPolicy,
     pub(super) catalog: Arc<ToolCatalog>,
-    pub(super) mask: Arc<Mask>,
-}
-
-/// An endpoint whose calls can begin.
-pub(super) struct OpenEndpoint {
-    pub(super) settings: Endpoint,
     pub(super) calls: Arc<OpenCalls>,
     pub(super) sessions: Sessions,
     pub(super) body_memory: Semaphore,
 }
 
 impl Endpoint {
-    pub(super) fn new(access: AccessPolicy, catalog: Arc<ToolCatalog>, mask: Arc<Mask>) -> Self {
+    pub(super) fn new(
+        access: AccessPolicy,
+        catalog: Arc<ToolCatalog>,
+        calls: Arc<OpenCalls>,
+    ) -> Self {
         Self {
             access,
             catalog,
-            mask,
-        }
-    }
-
-    pub(super) fn with_calls(self, calls: Arc<OpenCalls>) -> OpenEndpoint {
-        OpenEndpoint {
-            settings: self,
             calls,
             sessions: Sessions::default(),
             body_memory: Semaphore::new(BODY_MEMORY_KIB),
         }
     }
-}
 
-impl OpenEndpoint {
     /// Answers a request that came to the address `local`.
     pub(super) async fn answer(
         &self,
@@ -75,18 +63,18 @@ impl OpenEndpoint {
         peer: IpAddr,
     ) -> Response<HttpReplyBody> {
         let (request, body) = request.into_parts();
-        let origin = match self.settings.access.check_source(&request, local) {
+        let origin = match self.access.check_source(&request, local) {
             Ok(origin) => origin,
-            Err(error) => return self.refuse(error.status, error.message),
+            Err(error) => return self.refuse_post(&error),
         };
-        let mut response = match self.settings.access.check_token(&request.headers) {
+        let mut response = match self.access.check_token(&request.headers) {
             // Browsers ask without the token.
             _ if request.method == Method::OPTIONS && origin.is_some() => {
                 answer_preflight(&request.headers)
             }
             Ok(()) => self.answer_allowed(&request, body, peer).await,
             Err(error) => {
-                let mut response = self.refuse(error.status, error.message);
+                let mut response = self.refuse_post(&error);
                 let scheme = HeaderValue::from_static("Bearer realm=\"toolq\"");
                 response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
                 response
@@ -106,7 +94,7 @@ impl OpenEndpoint {
     ) -> Response<HttpReplyBody> {
         if request.uri.path() != PATH {
             let why = format!("there is nothing at this path; the server is at {PATH}");
-            return self.refuse(StatusCode::NOT_FOUND, why);
+            return self.refuse(404, why);
         }
         match request.method {
             Method::POST => match self.answer_post(request, body, peer).await {
@@ -117,8 +105,7 @@ impl OpenEndpoint {
                 self.end_session(request)
             }
             _ => {
-                let why = "messages are sent with POST".to_owned();
-                let mut response = self.refuse(StatusCode::METHOD_NOT_ALLOWED, why);
+                let mut response = self.refuse(405, "messages are sent with POST");
                 response.headers_mut().insert(ALLOW, METHODS);
                 response
             }
@@ -140,14 +127,13 @@ impl OpenEndpoint {
         }
     }
 
-    fn refuse(&self, status: StatusCode, message: String) -> Response<HttpReplyBody> {
-        let error = PostError::new(status.as_u16(), RpcError::INVALID_REQUEST, message);
-        self.refuse_post(&error)
+    fn refuse(&self, status: u16, message: impl Into<String>) -> Response<HttpReplyBody> {
+        self.refuse_post(&PostError::new(status, RpcError::INVALID_REQUEST, message))
     }
 
     fn refuse_post(&self, error: &PostError) -> Response<HttpReplyBody> {
         let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
-        json_response(status, error.to_json(&self.settings.mask))
+        json_response(status, error.to_json(&self.calls.mask))
     }
 }
 
@@ -296,13 +282,6 @@ pub(crate) struct WebOrigin {
     port: Option<u16>,
 }
 
-/// Why a request isn't answered.
-#[derive(Debug)]
-pub(crate) struct AccessError {
-    pub(super) status: StatusCode,
-    pub(super) message: String,
-}
-
 impl BearerToken {
     pub(crate) fn new(token: &str) -> Self {
         Self(token.as_bytes().to_vec())
@@ -353,11 +332,8 @@ impl AccessPolicy {
         &self,
         request: &Parts,
         local: SocketAddr,
-    ) -> Result<Option<HeaderValue>, AccessError> {
-        let forbidden = |message: String| AccessError {
-            status: StatusCode::FORBIDDEN,
-            message,
-        };
+    ) -> Result<Option<HeaderValue>, PostError> {
+        let forbidden = |message: String| PostError::new(403, RpcError::INVALID_REQUEST, message);
         let in_headers = request.headers.get_all(HOST).iter();
         let in_headers =
             in_headers.map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());
@@ -390,12 +366,12 @@ impl AccessPolicy {
     ///
     /// # Errors
     /// There has to be one, and it isn't there, or wrong.
-    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessError> {
+    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), PostError> {
         match &self.token {
-            Some(token) if !token.is_in(headers) => Err(AccessError {
-                status: StatusCode::UNAUTHORIZED,
-                message: "the request needs the header `Authorization: Bearer TOKEN` with the right token".to_owned(),
-            }),
+            Some(token) if !token.is_in(headers) => {
+                let why = "the request needs the header `Authorization: Bearer TOKEN` with the right token";
+                Err(PostError::new(401, RpcError::INVALID_REQUEST, why))
+            }
             _ => Ok(()),
         }
     }
@@ -462,7 +438,12 @@ mod tests {
         let dir = std::path::Path::new("/");
         let tools = parse_tools_file(tools, dir, dir).tools.unwrap();
         let (turns, _) = mpsc::unbounded_channel();
-        OpenCalls::new(CallChecker::new(Arc::new(tools)), None, turns)
+        OpenCalls::new(
+            CallChecker::new(Arc::new(tools)),
+            Arc::default(),
+            None,
+            turns,
+        )
     }
 
     #[test]

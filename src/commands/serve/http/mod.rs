@@ -29,19 +29,19 @@ use toolq_mcp::server::ToolCatalog;
 /// Serves clients over HTTP.
 pub(crate) struct HttpService {
     socket: tokio::net::TcpListener,
-    endpoint: Option<Endpoint>,
+    endpoint: Arc<Endpoint>,
     connections: Connections,
 }
 
 impl HttpService {
-    /// Begins to take requests, and says on stderr where. `mask` is for errors of the protocol.
+    /// Begins to take requests, and says on stderr where.
     ///
     /// # Errors
     /// A tool can't be called over HTTP, or the socket can't be used.
     pub(crate) fn start(
         listener: HttpListener,
         catalog: Arc<ToolCatalog>,
-        mask: Arc<Mask>,
+        calls: Arc<OpenCalls>,
     ) -> Result<Self, CommandError> {
         require_param_headers(&catalog)?;
         let address = listener.address;
@@ -51,7 +51,7 @@ impl HttpService {
         StderrWriter::write_text(&format!("serving on http://{address}{PATH}\n"));
         Ok(Self {
             socket,
-            endpoint: Some(Endpoint::new(listener.access, catalog, mask)),
+            endpoint: Arc::new(Endpoint::new(listener.access, catalog, calls)),
             connections: Connections::new(),
         })
     }
@@ -70,19 +70,11 @@ fn require_param_headers(catalog: &ToolCatalog) -> Result<(), CommandError> {
 
 impl ClientTransport for HttpService {
     /// Handles requests until the run is stopped.
-    async fn receive(
-        &mut self,
-        calls: &Arc<OpenCalls>,
-        control: &RunControl,
-    ) -> Result<(), CommandError> {
-        let Some(endpoint) = self.endpoint.take() else {
-            return Ok(());
-        };
-        let endpoint = Arc::new(endpoint.with_calls(Arc::clone(calls)));
+    async fn receive(&mut self, control: &RunControl) -> Result<(), CommandError> {
         tokio::select! {
             biased;
             () = control.wait_for_external_halt() => {}
-            () = self.connections.accept_all(&self.socket, &endpoint) => {}
+            () = self.connections.accept_all(&self.socket, &self.endpoint) => {}
         }
         Ok(())
     }

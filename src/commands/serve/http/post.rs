@@ -19,7 +19,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::commands::serve::http::endpoint::{OpenEndpoint, json_response, unknown_session};
+use crate::commands::serve::http::endpoint::{Endpoint, json_response, unknown_session};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::{
     ClientIdentity, ReplyChannel, ServedClient, new_random_id,
@@ -31,17 +31,7 @@ use toolq_mcp::{ProtocolVersion, RpcError};
 /// The largest body.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// What messages have led to once their client has them.
-struct PostDelivery {
-    /// The messages of the response.
-    messages: PostMessages,
-    /// The id of the session that they have begun.
-    session_id: Option<String>,
-    /// Whether the response is a stream of events.
-    is_stream: bool,
-}
-
-impl OpenEndpoint {
+impl Endpoint {
     /// Answers a POST.
     ///
     /// # Errors
@@ -57,27 +47,25 @@ impl OpenEndpoint {
         let body = self.read_body(body).await?;
         let posted = PostedBody::read(&body)?;
         let headers = RequestHeaders(&request.headers);
-        let param_headers = self.settings.catalog.known_param_headers();
+        let param_headers = self.catalog.known_param_headers();
         let target = posted.target(&headers, param_headers)?;
         let (requests, is_batch) = (posted.requests(), posted.is_batch);
-        let delivery = self.deliver(posted, target, peer, accepted)?;
+        let (messages, session_id, is_stream) = self.deliver(posted, target, peer, accepted)?;
         let mut response = if requests == 0 {
             accepted_response()
-        } else if delivery.is_stream {
-            event_response(delivery.messages)
+        } else if is_stream {
+            event_response(messages)
         } else {
-            whole_response(delivery.messages, is_batch).await
+            whole_response(messages, is_batch).await
         };
-        if let Some(id) = delivery
-            .session_id
-            .and_then(|id| HeaderValue::from_str(&id).ok())
-        {
+        if let Some(id) = session_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
             response.headers_mut().insert(SESSION_ID_HEADER, id);
         }
         Ok(response)
     }
 
-    /// Hands messages to their client.
+    /// Hands messages to their client. Returns the messages of the response, the id of the session that they have begun, and
+    /// whether the response is a stream of events.
     ///
     /// # Errors
     /// There is no such session, or no room for a new one.
@@ -87,10 +75,10 @@ impl OpenEndpoint {
         target: PostTarget,
         peer: IpAddr,
         accepted: AcceptedForms,
-    ) -> Result<PostDelivery, PostError> {
+    ) -> Result<(PostMessages, Option<String>, bool), PostError> {
         let protocol = || {
-            let catalog = Arc::clone(&self.settings.catalog);
-            ServerSession::new(catalog).with_mask(Arc::clone(&self.settings.mask))
+            let catalog = Arc::clone(&self.catalog);
+            ServerSession::new(catalog).with_mask(Arc::clone(&self.calls.mask))
         };
         let (client, lifeline, new_session) = match target {
             PostTarget::Stateless { client_name } => {
@@ -132,11 +120,7 @@ impl OpenEndpoint {
         {
             return Err(no_room());
         }
-        Ok(PostDelivery {
-            messages,
-            session_id: new_session,
-            is_stream,
-        })
+        Ok((messages, new_session, is_stream))
     }
 
     /// Reads the body, within its size, its time, and the memory for all bodies.

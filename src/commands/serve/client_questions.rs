@@ -1,11 +1,10 @@
-//! Asks the people at clients whether calls may start.
+//! The questions to the people at clients whether calls may start.
 //!
 //! In the legacy era, the server sends the client a request, and the call waits for the response. In the modern era, the
 //! call is answered with the question, and the client makes the call again with the person's reply, which then counts for
 //! this one call.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -13,16 +12,13 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::commands::serve::open_calls::{ClientCall, OpenCalls};
-use crate::commands::serve::served_client::{ClientIdentity, new_random_id};
+use crate::commands::serve::served_client::{ClientCall, ClientIdentity, new_random_id};
 use redact::Mask;
 use toolq_core::plan::{render_invocation, render_sandbox};
 use toolq_core::text::{escape, truncate};
 use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
-use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply};
-use toolq_mcp::server::{
-    Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId,
-};
+use toolq_engine::ApprovalReply;
+use toolq_mcp::server::{Elicitation, ElicitationReply, InputResponse, QuestionId};
 
 /// How long a question may stay without an answer. A person may be away, so this only ends what was forgotten.
 const QUESTION_TIMEOUT: Duration = Duration::from_hours(1);
@@ -33,81 +29,19 @@ const CONNECTION_CHECK: Duration = Duration::from_secs(1);
 /// The longest reason, in characters.
 const MAX_REASON_CHARS: usize = 2000;
 
-/// Asks clients. It is made before there can be any.
-#[derive(Default, derive_more::Debug)]
-#[debug("ClientApprover")]
-pub(crate) struct ClientApprover(OnceLock<ApproverConnection>);
-
-struct ApproverConnection {
-    calls: Weak<OpenCalls>,
-    mask: Arc<Mask>,
-}
-
 /// The digest of everything in the question to a person, including its secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuestionDigest([u8; 32]);
 
 /// A request to a client that has no answer yet. Dropping it withdraws the question.
-struct ClientQuestion {
+pub(crate) struct ClientQuestion {
     asked: ClientCall,
     question: QuestionId,
 }
 
-impl ClientApprover {
-    /// Asks the clients of `calls` from now on.
-    pub(crate) fn connect(&self, calls: &Arc<OpenCalls>, mask: Arc<Mask>) {
-        // There is one session.
-        let _ = self.0.set(ApproverConnection {
-            calls: Arc::downgrade(calls),
-            mask,
-        });
-    }
-
-    async fn ask_client(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let connection = self.0.get();
-        let calls =
-            connection.and_then(|connection| Some((connection, connection.calls.upgrade()?)));
-        let Some((ApproverConnection { mask, .. }, calls)) = calls else {
-            return ApprovalReply::Unavailable;
-        };
-        let turn = request.call.outermost().turn;
-        let Some((asked, review)) = calls.asked_call(turn) else {
-            return ApprovalReply::Unavailable;
-        };
-        let digest = QuestionDigest::new(request);
-        let is_own_call = request.call.parent.is_none();
-        if let Some(review) = review.filter(|_| is_own_call)
-            && review.digest == digest
-        {
-            return to_approval(review.reply, asked.client_name);
-        }
-        let question = question(request, mask);
-        match asked.form {
-            Some(ElicitationForm::Request) => {
-                drop(calls);
-                let client_name = asked.client_name.clone();
-                let reply = ClientQuestion::ask(asked, &question).await;
-                to_approval(reply, client_name)
-            }
-            // A call that an agent makes can't be made again by the client.
-            Some(ElicitationForm::Result) if is_own_call => {
-                calls.require_input(turn, question, digest);
-                ApprovalReply::Unavailable
-            }
-            Some(ElicitationForm::Result) | None => ApprovalReply::Unavailable,
-        }
-    }
-}
-
-impl ApprovalPrompt for ClientApprover {
-    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
-        Box::pin(self.ask_client(request))
-    }
-}
-
 impl ClientQuestion {
     /// Asks a client, and waits for what the person says.
-    async fn ask(asked: ClientCall, question: &Elicitation) -> ElicitationReply {
+    pub(crate) async fn ask(asked: ClientCall, question: &Elicitation) -> ElicitationReply {
         let (sender, mut said) = oneshot::channel();
         let Some((question, lines)) = asked.client.ask(asked.id, question, sender) else {
             return ElicitationReply::Canceled;
@@ -140,7 +74,7 @@ impl Drop for ClientQuestion {
 }
 
 impl QuestionDigest {
-    fn new(request: &ApprovalRequest) -> Self {
+    pub(crate) fn new(request: &ApprovalRequest) -> Self {
         Self::of_text(&question_text(request, &Mask::default()))
     }
 
@@ -150,7 +84,7 @@ impl QuestionDigest {
 }
 
 /// Renders the question and its form.
-fn question(request: &ApprovalRequest, mask: &Mask) -> Elicitation {
+pub(crate) fn question(request: &ApprovalRequest, mask: &Mask) -> Elicitation {
     Elicitation {
         message: question_text(request, mask),
         requested_schema: json!({
@@ -186,7 +120,7 @@ fn question_text(request: &ApprovalRequest, mask: &Mask) -> String {
 }
 
 /// Reads what a person said. Only `approve: true` is a yes.
-fn to_approval(reply: ElicitationReply, client_name: Option<String>) -> ApprovalReply {
+pub(crate) fn to_approval(reply: ElicitationReply, client_name: Option<String>) -> ApprovalReply {
     let form = match reply {
         ElicitationReply::Accepted(form) => form,
         ElicitationReply::Declined => Map::new(),
