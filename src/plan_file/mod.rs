@@ -24,7 +24,8 @@ use toolq_core::json::{Input, JsonText, meaning_digest, to_json_line};
 use toolq_core::plan::{TurnPlan, render_plan_json};
 use toolq_core::tools_file::select_agent_tools;
 use toolq_core::types::{
-    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, CheckedCall, Tool, ToolsConfig, Verdict,
+    AcceptedCall, ApprovalPolicy, ApprovalRequest, Backing, BuiltinTool, CheckedCall, Tool,
+    ToolsConfig, Verdict,
 };
 use toolq_log::records::definition_digests;
 
@@ -234,18 +235,9 @@ impl PlanBuilder {
     /// They have no JSON form.
     pub fn add_turn(&mut self, number: usize, checked: &[CheckedCall]) -> Result<(), CommandError> {
         for checked in checked {
-            let call = &checked.call;
-            let digests = CallDigests::of_checked(checked, &self.mask);
-            self.calls.push(CallEntry {
-                turn: call.turn,
-                position: call.position,
-                tool_use_id: self.mask.apply(&call.id).into_owned(),
-                tool_name: self.mask.apply(&call.name).into_owned(),
-                input: digests.input,
-                verdict: digests.verdict,
-            });
+            self.calls.push(CallEntry::of_checked(checked, &self.mask));
             // Also one of a server that hasn't been asked yet: how it is started counts.
-            if let Some(tool) = self.tools.find(&call.name) {
+            if let Some(tool) = self.tools.find(&checked.call.name) {
                 add_reachable_tools(&mut self.reachable, &self.tools, &tool);
             }
         }
@@ -333,86 +325,54 @@ fn add_reachable_tools(found: &mut ReachableTools, tools: &ToolsConfig, tool: &A
     }
 }
 
-/// The digests of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallDigests {
-    /// Of the call as it came.
-    pub input: String,
-    /// Of what becomes of it: what would run, or why nothing would.
-    pub verdict: String,
-}
-
-impl CallDigests {
-    /// Returns the digests of a checked call.
-    pub fn of_checked(checked: &CheckedCall, mask: &Mask) -> Self {
+impl CallEntry {
+    /// Describes a checked call.
+    fn of_checked(checked: &CheckedCall, mask: &Mask) -> Self {
         let call = &checked.call;
-        let identity = CallIdentity {
+        Self {
             turn: call.turn,
             position: call.position,
-            id: &call.id,
-            name: &call.name,
-        };
-        let input = match &call.input {
-            Ok(input) => describe_input(input, mask),
-            Err(invalid) => format!("{invalid:?}"),
-        };
-        let verdict = match &checked.verdict {
-            Verdict::Accepted(accepted) => describe_accepted(accepted, mask),
-            Verdict::Rejected(rejection) => format!("{:?}", rejection.reason),
-        };
-        Self::of_texts(identity, &input, &verdict, mask)
+            tool_use_id: mask.apply(&call.id).into_owned(),
+            tool_name: mask.apply(&call.name).into_owned(),
+            input: match &call.input {
+                Ok(input) => input_digest(input, mask),
+                Err(invalid) => text_digest(&format!("{invalid:?}"), mask),
+            },
+            verdict: match &checked.verdict {
+                Verdict::Accepted(accepted) => accepted_digest(accepted, mask),
+                Verdict::Rejected(rejection) => {
+                    text_digest(&format!("{:?}", rejection.reason), mask)
+                }
+            },
+        }
     }
 
-    /// Returns the digests of a call that waits for an approval.
-    fn of_accepted(identity: CallIdentity<'_>, accepted: &AcceptedCall, mask: &Mask) -> Self {
+    /// Describes a call that waits for an approval.
+    fn of_request(ApprovalRequest { call, accepted }: &ApprovalRequest, mask: &Mask) -> Self {
         let received = accepted.before_coercion.as_ref();
-        let input = describe_input(received.unwrap_or(&accepted.input), mask);
-        let verdict = describe_accepted(accepted, mask);
-        Self::of_texts(identity, &input, &verdict, mask)
-    }
-
-    fn of_texts(identity: CallIdentity<'_>, input: &str, verdict: &str, mask: &Mask) -> Self {
-        let CallIdentity {
-            turn,
-            position,
-            id,
-            name,
-        } = identity;
-        let place = format!("{turn}/{position}");
-        let digest = |domain: &str, text: &str| {
-            let mut hasher = Sha256::new();
-            // Each part is preceded by its length, so that no two lists of parts look the same.
-            for part in [domain, &place, id, name, text] {
-                let part = mask.apply(part);
-                hasher.update((part.len() as u64).to_be_bytes());
-                hasher.update(part.as_bytes());
-            }
-            HEXLOWER.encode(&hasher.finalize())
-        };
         Self {
-            input: digest("input", input),
-            verdict: digest("verdict", verdict),
+            turn: call.turn,
+            position: call.position,
+            tool_use_id: mask.apply(&call.tool_use_id).into_owned(),
+            tool_name: mask.apply(&call.tool_name).into_owned(),
+            input: input_digest(received.unwrap_or(&accepted.input), mask),
+            verdict: accepted_digest(accepted, mask),
         }
     }
 }
 
-/// A call, as far as it is the same before and after it was checked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CallIdentity<'a> {
-    pub turn: usize,
-    pub position: usize,
-    pub id: &'a str,
-    pub name: &'a str,
+fn text_digest(text: &str, mask: &Mask) -> String {
+    HEXLOWER.encode(&Sha256::digest(mask.apply(text).as_bytes()))
 }
 
 /// Returns a digest of what an input means with its secrets masked, whatever form it comes in.
-pub(crate) fn describe_input(input: &Input, mask: &Mask) -> String {
+fn input_digest(input: &Input, mask: &Mask) -> String {
     let masked = mask.apply_to_json(input.text());
     HEXLOWER.encode(&meaning_digest(JsonText::new(&masked)))
 }
 
-/// What decides what an accepted call does, beside its tool, which has digests of its own.
-pub(crate) fn describe_accepted(accepted: &AcceptedCall, mask: &Mask) -> String {
+/// Returns a digest of what decides what an accepted call does, beside its tool, which has digests of its own.
+fn accepted_digest(accepted: &AcceptedCall, mask: &Mask) -> String {
     let AcceptedCall {
         tool,
         input,
@@ -420,6 +380,6 @@ pub(crate) fn describe_accepted(accepted: &AcceptedCall, mask: &Mask) -> String 
         needs_approval,
         ..
     } = accepted;
-    let (name, input) = (&tool.name, describe_input(input, mask));
-    format!("{name:?} {input} {safe} {needs_approval}")
+    let (name, input) = (&tool.name, input_digest(input, mask));
+    text_digest(&format!("{name:?} {input} {safe} {needs_approval}"), mask)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::output::CommandError;
-use crate::plan_file::{CallDigests, CallEntry, CallIdentity, PlanBody, PlanBuilder, PlanFile};
+use crate::plan_file::{CallEntry, PlanBody, PlanBuilder, PlanFile};
 use redact::Mask;
 use toolq_core::json::{JsonText, meaning_digest};
 use toolq_core::types::{
@@ -25,20 +25,15 @@ pub struct PlannedCalls {
     file: PlanFile,
     mask: Arc<Mask>,
     /// By turn and position.
-    calls: HashMap<(usize, usize), CallDigests>,
+    calls: HashMap<(usize, usize), CallEntry>,
     user: Option<String>,
 }
 
 impl PlannedCalls {
     /// Takes the calls of `file`. Nothing has been compared yet.
     pub fn new(file: PlanFile, mask: Arc<Mask>, user: Option<String>) -> Self {
-        let calls = file.plan.calls.iter().map(|call| {
-            let digests = CallDigests {
-                input: call.input.clone(),
-                verdict: call.verdict.clone(),
-            };
-            ((call.turn, call.position), digests)
-        });
+        let calls = file.plan.calls.iter();
+        let calls = calls.map(|call| ((call.turn, call.position), call.clone()));
         Self {
             calls: calls.collect(),
             mask,
@@ -85,8 +80,8 @@ impl PlannedCalls {
         }
         for checked in calls {
             let call = &checked.call;
-            let digests = CallDigests::of_checked(checked, &self.mask);
-            if self.calls.get(&(call.turn, call.position)) != Some(&digests) {
+            let entry = CallEntry::of_checked(checked, &self.mask);
+            if self.calls.get(&(call.turn, call.position)) != Some(&entry) {
                 return Err(CommandError::usage(format!(
                     "the call {} isn't the one in the plan {} any more: its input, or what its server says of its tool, has changed meanwhile",
                     call.id, self.file.id
@@ -116,15 +111,8 @@ impl PriorApprovals for PlannedCalls {
         if call.parent.is_some() {
             return None;
         }
-        let identity = CallIdentity {
-            turn: call.turn,
-            position: call.position,
-            id: &call.tool_use_id,
-            name: &call.tool_name,
-        };
-        let digests = CallDigests::of_accepted(identity, &request.accepted, &self.mask);
         let planned = self.calls.get(&(call.turn, call.position))?;
-        (*planned == digests).then(|| Approval {
+        (*planned == CallEntry::of_request(request, &self.mask)).then(|| Approval {
             decision: ApprovalDecision::Yes,
             means: ApprovalMeans::Plan(self.file.id.as_str().into()),
             reason: None,
