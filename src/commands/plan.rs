@@ -2,7 +2,6 @@
 //! log. What the memory knows of earlier runs is a part of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::args::{InputArguments, LogFlags, PlanFormat};
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
 use crate::log_view::DoubtCollector;
-use crate::output::{CommandError, DocumentWriter, Exit, check_output_file, stdout};
+use crate::output::{CommandError, Exit, check_output_file, stdout};
 use crate::pages::PlanPage;
 use crate::plan_file::{PlanBuilder, PlanFile};
 use crate::session::ToolDescriber;
@@ -23,7 +22,7 @@ use crate::settings::LogSettings;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, write_plan_json, write_plan_text};
+use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, render_plan_json, render_plan_text};
 use toolq_core::text::{parse_duration, quote_path_for_shell};
 use toolq_core::transcript::Recording;
 use toolq_core::types::{Tool, ToolsConfig, Turn};
@@ -144,6 +143,10 @@ fn print_input(
 /// Width of a plan if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
 
+/// How much is collected before it is written, in bytes. A pipe holds twice as much, so it takes a piece while its reader is still
+/// busy with the one before.
+const PIECE_BYTES: usize = 32 * 1024;
+
 /// Prints plans to stdout.
 struct PlanPrinter<'a> {
     arguments: &'a PlanArguments,
@@ -157,8 +160,8 @@ struct PlanPrinter<'a> {
     /// The calls in doubt.
     doubts: DoubtCollector,
     mask: Arc<Mask>,
-    /// What goes to stdout.
-    document: DocumentWriter,
+    /// Plans that are going to be written together.
+    unwritten: String,
     /// Each plan is written as soon as it is made.
     writes_each_plan: bool,
     /// What goes to the file that `--out` names.
@@ -209,7 +212,7 @@ impl<'a> PlanPrinter<'a> {
             writes: RememberedWrites::default(),
             doubts: DoubtCollector::new(log.target.path().map(Into::into)),
             mask,
-            document: DocumentWriter::default(),
+            unwritten: String::new(),
             // Somebody at a terminal, or who waits while tools are described, sees each plan at once.
             writes_each_plan: stdout::is_terminal() || arguments.describe,
             file,
@@ -320,25 +323,19 @@ impl PlanPrinter<'_> {
         plan.abandoned = &abandoned;
         self.has_rejected |= !plan.rejected.is_empty();
         self.turns_printed += 1;
-        let document = &mut self.document;
-        let made = match format {
-            PlanFormat::Html => {
-                self.page.add_turn(&plan, &self.mask);
-                Ok(())
+        match format {
+            PlanFormat::Html => self.page.add_turn(&plan, &self.mask),
+            PlanFormat::Json => {
+                self.unwritten += &render_plan_json(&plan, &self.mask);
+                self.unwritten.push('\n');
             }
-            PlanFormat::Json => write_plan_json(&mut *document, &plan, &self.mask)
-                .map_err(|_| fmt::Error)
-                .and_then(|()| document.write_char('\n')),
             PlanFormat::Text => {
                 let gap = if number > 0 { "\n" } else { "" };
-                let style = plan_style(self.context);
-                document
-                    .write_str(gap)
-                    .and_then(|()| write_plan_text(document, &plan, style, &self.mask))
+                self.unwritten += gap;
+                self.unwritten += &render_plan_text(&plan, plan_style(self.context), &self.mask);
             }
-        };
-        self.document.finish_part(made)?;
-        if self.writes_each_plan {
+        }
+        if self.writes_each_plan || self.unwritten.len() >= PIECE_BYTES {
             self.flush()?;
         }
         Ok(())
@@ -346,7 +343,11 @@ impl PlanPrinter<'_> {
 
     /// Writes the plans of the turns so far to stdout.
     fn flush(&mut self) -> Result<(), CommandError> {
-        Ok(self.document.write_collected()?)
+        if !self.unwritten.is_empty() {
+            stdout::write_lines(self.unwritten.as_bytes())?;
+            self.unwritten.clear();
+        }
+        Ok(())
     }
 
     /// Says why no call is planned, unless the plan of a turn does.

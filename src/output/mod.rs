@@ -12,7 +12,7 @@ pub(crate) use background_writer::{
 };
 pub use diagnostics::{PlacedProblem, problems_for_github, problems_json, problems_sarif};
 pub(crate) use output_file::{check_output_file, follow_links, replace_file, unwritten_file};
-pub(crate) use printer::{AnswerPrinter, DocumentWriter};
+pub(crate) use printer::AnswerPrinter;
 pub(crate) use stderr::{
     StderrStream, StderrTerminal, StderrWriter, color_policy, kind_style, with_ascii_symbols,
 };

@@ -1,5 +1,5 @@
 //! Everything that goes to stdout goes through this file. Results are written as whole documents or lines, so stdout never ends in
-//! half a JSON value. Only a long plan is written as it is made.
+//! half a JSON value.
 
 use std::future::pending;
 #[cfg(target_os = "linux")]

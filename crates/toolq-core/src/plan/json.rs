@@ -1,7 +1,6 @@
 //! Renders a plan as one line of JSON, for programs. The order of the keys is part of the format.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use serde::Serialize;
 
@@ -20,18 +19,6 @@ use redact::Mask;
 /// Renders the line, without a trailing newline. Environment variables appear by name.
 pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
     expect_json(serde_json::to_string(&plan_json(plan, mask)))
-}
-
-/// Writes the line, without a trailing newline. A long plan is never in memory as a whole.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write_plan_json(
-    out: impl io::Write,
-    plan: &TurnPlan<'_>,
-    mask: &Mask,
-) -> Result<(), io::Error> {
-    serde_json::to_writer(out, &plan_json(plan, mask)).map_err(io::Error::from)
 }
 
 #[derive(Serialize)]

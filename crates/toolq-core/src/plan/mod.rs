@@ -10,12 +10,12 @@ mod text;
 mod timeline;
 mod turn_plan;
 
-pub use json::{render_plan_json, write_plan_json};
+pub use json::render_plan_json;
 pub use remembered_call::{
     RejectedCall, RememberedCall, render_approval_question, render_invocation, render_sandbox,
 };
 pub use schedule::TurnEstimate;
-pub use text::{render_plan_text, write_plan_text};
+pub use text::render_plan_text;
 pub use timeline::{PlanDetail, PlanStyle};
 pub use turn_plan::{
     ABANDONED_HEADING, BatchPartition, CallWaits, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING,

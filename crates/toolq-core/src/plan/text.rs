@@ -27,11 +27,7 @@ pub fn render_plan_text(plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> S
     out
 }
 
-/// Writes the plan of one turn, with a trailing newline. A long plan is never in memory as a whole.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write_plan_text(
+fn write_plan_text(
     out: &mut dyn Write,
     plan: &TurnPlan<'_>,
     style: PlanStyle,
