@@ -193,7 +193,7 @@ fn after_the_drain_time_the_turn_is_stopped_and_another_worker_goes_on() {
     sandbox.wait_for_effects(1);
     let output = worker.end(Signal::TERM);
     assert!(
-        output.stderr.contains("was stopped and handed back"),
+        output.stderr.contains("is handed back: it was stopped"),
         "{}",
         output.stderr
     );

@@ -22,70 +22,6 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// The time until which the server won't give the turn to another worker, as this machine's clock sees it. Clones share it.
-///
-/// The clock keeps running while the process is stopped or the machine sleeps, and it can't be set.
-#[derive(Debug, Clone)]
-pub(crate) struct Lease {
-    ack_wait: Duration,
-    end: Arc<AtomicU64>,
-    /// A call was to start after it.
-    was_missed: Arc<AtomicBool>,
-}
-
-impl Lease {
-    /// Begins a lease that was requested at `asked`.
-    pub(crate) fn new(asked: Duration, ack_wait: Duration) -> Self {
-        Self {
-            ack_wait,
-            end: Arc::new(AtomicU64::new(to_millis(asked + ack_wait))),
-            was_missed: Arc::default(),
-        }
-    }
-
-    /// Extends the lease after the server has confirmed a request that was sent at `asked`. What counts is when it was sent:
-    /// the server's own time begins later. A lease that is over stays so: another worker may have the turn, and the server
-    /// confirms the request all the same.
-    pub(crate) fn renew(&self, asked: Duration) {
-        let end = to_millis(asked + self.ack_wait);
-        let extend = |current: u64| (to_millis(now()) < current).then_some(current.max(end));
-        // It is over if nothing was extended.
-        let _ = self
-            .end
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, extend);
-    }
-
-    /// Ends the lease: the turn is another worker's.
-    pub(crate) fn end(&self) {
-        self.end.store(0, Ordering::SeqCst);
-    }
-
-    /// Returns whether the turn may be another worker's by now.
-    pub(crate) fn is_over(&self) -> bool {
-        to_millis(now()) >= self.end.load(Ordering::SeqCst)
-    }
-
-    /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end. Once one
-    /// may not, none may.
-    pub(crate) fn allows_start(&self) -> bool {
-        let margin = to_millis(self.ack_wait / 10);
-        if to_millis(now()) + margin >= self.end.load(Ordering::SeqCst) {
-            self.was_missed.store(true, Ordering::SeqCst);
-        }
-        !self.was_missed()
-    }
-
-    /// Returns whether a call was to start after the lease.
-    pub(crate) fn was_missed(&self) -> bool {
-        self.was_missed.load(Ordering::SeqCst)
-    }
-
-    /// Returns how long the lease is from each request on.
-    pub(crate) fn duration(&self) -> Duration {
-        self.ack_wait
-    }
-}
-
 /// Returns the time since the machine started, with the time that it slept.
 pub(crate) fn now() -> Duration {
     let time = clock_gettime(CLOCK);
@@ -97,11 +33,18 @@ pub(crate) fn now() -> Duration {
 /// Means that the log hasn't been read yet.
 const UNREAD: u64 = u64::MAX;
 
-/// The hold of a worker on a turn.
+/// The hold of a worker on a turn, with its lease: the time until which the server won't give the turn to another worker, as
+/// this machine's clock sees it.
+///
+/// The clock keeps running while the process is stopped or the machine sleeps, and it can't be set.
 pub(super) struct TurnHolder {
     /// Names this hold in the messages with its records.
     pub id: String,
-    pub lease: Lease,
+    /// How long the lease is from each request on.
+    pub ack_wait: Duration,
+    lease_end: AtomicU64,
+    /// A call was to start after the lease.
+    was_missed: AtomicBool,
     /// The sequence of the last message of the log that others have published.
     read_up_to: AtomicU64,
     /// Why nothing more may be published, once that is so.
@@ -113,10 +56,49 @@ impl TurnHolder {
     pub(super) fn new(asked: Duration, ack_wait: Duration) -> Self {
         Self {
             id: random_task_id(),
-            lease: Lease::new(asked, ack_wait),
+            ack_wait,
+            lease_end: AtomicU64::new(to_millis(asked + ack_wait)),
+            was_missed: AtomicBool::new(false),
             read_up_to: AtomicU64::new(UNREAD),
             refusal: watch::Sender::default(),
         }
+    }
+
+    /// Extends the lease after the server has confirmed a request that was sent at `asked`. What counts is when it was sent:
+    /// the server's own time begins later. A lease that is over stays so: another worker may have the turn, and the server
+    /// confirms the request all the same.
+    fn renew(&self, asked: Duration) {
+        let end = to_millis(asked + self.ack_wait);
+        let extend = |current: u64| (to_millis(now()) < current).then_some(current.max(end));
+        // It is over if nothing was extended.
+        let _ = self
+            .lease_end
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, extend);
+    }
+
+    /// Ends the lease: the turn is another worker's.
+    fn end(&self) {
+        self.lease_end.store(0, Ordering::SeqCst);
+    }
+
+    /// Returns whether the turn may be another worker's by now.
+    pub(super) fn is_over(&self) -> bool {
+        to_millis(now()) >= self.lease_end.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end. Once one
+    /// may not, none may.
+    pub(super) fn allows_start(&self) -> bool {
+        let margin = to_millis(self.ack_wait / 10);
+        if to_millis(now()) + margin >= self.lease_end.load(Ordering::SeqCst) {
+            self.was_missed.store(true, Ordering::SeqCst);
+        }
+        !self.was_missed()
+    }
+
+    /// Returns whether a call was to start after the lease.
+    pub(super) fn was_missed(&self) -> bool {
+        self.was_missed.load(Ordering::SeqCst)
     }
 
     /// Says up to which message the log of the turn was read.
@@ -127,7 +109,7 @@ impl TurnHolder {
     /// Nothing more may be published, for this reason.
     pub(super) fn refuse(&self, refusal: PublishRefusal) {
         if refusal == PublishRefusal::Outdated {
-            self.lease.end();
+            self.end();
         }
         self.refusal.send_replace(Some(refusal));
     }
@@ -145,19 +127,19 @@ impl TurnHolder {
         turn: TurnName,
         message: Arc<Message>,
     ) {
-        let interval = self.lease.duration() / 3;
+        let interval = self.ack_wait / 3;
         let mut wait = interval;
         loop {
             sleep(wait).await;
             let asked = now();
-            if self.lease.is_over() {
+            if self.is_over() {
                 return;
             }
             let confirmed = message.double_ack_with(AckKind::Progress).await.is_ok();
             wait = match self.is_taken_over(&queue, &turn).await {
                 Ok(true) => return self.refuse(PublishRefusal::Outdated),
                 Ok(false) if confirmed => {
-                    self.lease.renew(asked);
+                    self.renew(asked);
                     interval
                 }
                 _ => RETRY_INTERVAL.min(interval),
@@ -175,14 +157,6 @@ impl TurnHolder {
     }
 }
 
-/// Says why a worker lost its turn.
-pub(super) fn describe_loss(refusal: &PublishRefusal) -> String {
-    match refusal {
-        PublishRefusal::Outdated => "another worker has taken over this turn".to_owned(),
-        refusal => refusal.to_string(),
-    }
-}
-
 /// The header that names the hold of the worker that published records.
 pub(super) const RECORDED_BY: &str = "Toolq-Worker";
 
@@ -193,11 +167,11 @@ mod tests {
     #[test]
     fn a_lease_counts_from_when_it_was_asked_for() {
         let ack_wait = Duration::from_hours(1);
-        let lease = Lease::new(Duration::ZERO, Duration::ZERO);
+        let lease = TurnHolder::new(Duration::ZERO, Duration::ZERO);
         assert!(lease.is_over());
-        assert!(!Lease::new(now(), ack_wait).is_over());
+        assert!(!TurnHolder::new(now(), ack_wait).is_over());
         let half = ack_wait / 2;
-        let lease = Lease::new(now().saturating_sub(half), ack_wait);
+        let lease = TurnHolder::new(now().saturating_sub(half), ack_wait);
         // An older confirmation that arrives late takes nothing away.
         lease.renew(Duration::ZERO);
         assert!(!lease.is_over());
@@ -208,9 +182,9 @@ mod tests {
     #[test]
     fn a_lease_that_is_over_is_not_revived_by_a_late_confirmation() {
         // A machine may have started just now, so the leases began with it.
-        let nearly = Lease::new(Duration::ZERO, now() * 20 / 19);
+        let nearly = TurnHolder::new(Duration::ZERO, now() * 20 / 19);
         assert!(!nearly.is_over() && !nearly.allows_start());
-        let lease = Lease::new(Duration::ZERO, now());
+        let lease = TurnHolder::new(Duration::ZERO, now());
         assert!(lease.is_over());
         lease.renew(now());
         assert!(lease.is_over());

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
 
 use crate::connection::QueueSession;
 use crate::large_bodies::MAX_BODY_BYTES;
@@ -36,7 +35,7 @@ pub(super) struct RecordPublisher {
     queue: TurnQueue,
     subject: String,
     /// The last message of the subject that this worker knows.
-    last: Arc<Mutex<u64>>,
+    last: u64,
     holder: Arc<TurnHolder>,
     /// Where the log keeps what is too large for a record.
     files: LogFiles,
@@ -56,7 +55,7 @@ impl RecordPublisher {
         Self {
             queue,
             subject,
-            last: Arc::new(Mutex::new(last)),
+            last,
             holder,
             files,
             runtime,
@@ -65,29 +64,19 @@ impl RecordPublisher {
 
     /// Blocks until the server has stored the lines, and before them the files that they name.
     fn publish(&mut self, lines: &[u8]) -> Result<(), PublishRefusal> {
-        let (sender, receiver) = mpsc::channel();
-        let (queue, subject) = (self.queue.clone(), self.subject.clone());
-        let (holder, last) = (Arc::clone(&self.holder), Arc::clone(&self.last));
-        let payload = Bytes::copy_from_slice(lines);
+        let (queue, holder) = (&self.queue, &self.holder);
+        let is_over = || holder.is_over();
         let new_files = self.files.take_new();
-        self.runtime.spawn(async move {
-            let is_over = || holder.lease.is_over();
-            let published = async {
-                let mut headers = record_headers(&holder.id, holder.lease.duration());
-                for file in &new_files {
-                    queue.store_file(file, is_over).await?;
-                }
-                name_files(&mut headers, &new_files);
-                let mut last = last.lock().await;
-                let message = (headers, payload);
-                *last = publish_after(&queue, &subject, message, *last, is_over).await?;
-                Ok(())
-            };
-            // Only a caller that is gone doesn't receive it.
-            let _ = sender.send(published.await);
-        });
-        let lost = |_| PublishRefusal::Unconfirmed("the connection was closed".to_owned());
-        receiver.recv().map_err(lost)?
+        let mut headers = record_headers(&holder.id, holder.ack_wait);
+        name_files(&mut headers, &new_files);
+        let message = (headers, Bytes::copy_from_slice(lines));
+        self.last = self.runtime.block_on(async {
+            for file in &new_files {
+                queue.store_file(file, is_over).await?;
+            }
+            publish_after(queue, &self.subject, message, self.last, is_over).await
+        })?;
+        Ok(())
     }
 }
 
@@ -149,9 +138,11 @@ fn split_lines(lines: &[u8], max: usize) -> Vec<&[u8]> {
 /// The header of a message without records that cancels the turn. From then on, the records of any worker on it are refused.
 pub(super) const CANCELS: &str = "Toolq-Cancel";
 
-/// The records of a turn that the stream has.
+/// The records of a turn that the stream has, and where its answer is.
 #[derive(Debug, Default)]
 pub(super) struct StoredRecords {
+    /// The sequence of the last answer, or 0.
+    pub answer: u64,
     pub lines: Vec<u8>,
     /// The names of the files that they refer to.
     pub files: Vec<String>,
@@ -168,8 +159,13 @@ pub(super) struct StoredRecords {
 impl StoredRecords {
     /// Reads the log of a turn.
     pub(super) async fn read(queue: &TurnQueue, turn: &TurnName) -> Result<Self, String> {
+        let subject = turn.answer_subject(&queue.name);
+        let answer = queue.last_message(&subject).await?;
+        let mut records = Self {
+            answer: answer.map_or(0, |answer| answer.sequence),
+            ..Self::default()
+        };
         let subject = turn.log_subject(&queue.name);
-        let mut records = Self::default();
         while let Some(message) = queue.next_message(&subject, records.last + 1).await? {
             records.add(&message);
         }
@@ -194,26 +190,6 @@ impl StoredRecords {
     pub(super) fn unfinished_runs(&self) -> usize {
         let sessions = SessionCounts::of_lines(&self.lines);
         sessions.begun.saturating_sub(sessions.ended)
-    }
-}
-
-/// What the stream has of a turn.
-#[derive(Default)]
-pub(super) struct StoredTurn {
-    pub records: StoredRecords,
-    /// The last answer, or 0.
-    pub answer: u64,
-}
-
-impl StoredTurn {
-    pub(super) async fn read(queue: &TurnQueue, name: &TurnName) -> Result<Self, String> {
-        let answer = queue
-            .last_message(&name.answer_subject(&queue.name))
-            .await?;
-        Ok(Self {
-            records: StoredRecords::read(queue, name).await?,
-            answer: answer.map_or(0, |answer| answer.sequence),
-        })
     }
 }
 

@@ -56,11 +56,11 @@ async fn find_turn_in_doubt(
     let is_asked = |name: &TurnName| turn.is_none_or(|turn| name.is_called(turn));
     let mut matching: Vec<TurnName> = doubts
         .iter()
-        .filter(|(name, doubts)| is_asked(name) && doubts.calls.iter().any(|call| call.id == id))
+        .filter(|(name, doubts)| is_asked(name) && doubts.iter().any(|call| call.id == id))
         .map(|(name, _)| name.clone())
         .collect();
     let Some(found) = matching.pop() else {
-        let calls = doubts.iter().flat_map(|(_, doubts)| &doubts.calls);
+        let calls = doubts.iter().flat_map(|(_, doubts)| doubts);
         let ids: Vec<&str> = calls.map(|call| &*call.id).take(5).collect();
         let hint = match &ids[..] {
             [] => "no call in this queue is in doubt".to_owned(),

@@ -127,8 +127,7 @@ pub(crate) async fn read_status(
     let doubts = list_doubts(queue).await.map_err(unreadable)?;
     let in_doubt = doubts.into_iter().flat_map(|(turn, doubts)| {
         let turn = turn.short();
-        let calls = doubts.calls.into_iter();
-        calls.map(move |call| CallOfTurn {
+        doubts.into_iter().map(move |call| CallOfTurn {
             turn: turn.clone(),
             call,
         })
@@ -183,12 +182,6 @@ pub(crate) struct CallInDoubt {
     pub tool: String,
 }
 
-/// The calls of a turn that are in doubt.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TurnDoubts {
-    pub calls: Vec<CallInDoubt>,
-}
-
 /// A turn that isn't run anymore.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DeadTurn {
@@ -199,9 +192,11 @@ pub(crate) struct DeadTurn {
 }
 
 /// Lists the turns with calls in doubt, in the order in which that became known.
-pub(crate) async fn list_doubts(queue: &TurnQueue) -> Result<Vec<(TurnName, TurnDoubts)>, String> {
-    let mut doubts = list_facts::<TurnDoubts>(queue, &queue.name.doubts()).await?;
-    doubts.retain(|(_, doubts)| !doubts.calls.is_empty());
+pub(crate) async fn list_doubts(
+    queue: &TurnQueue,
+) -> Result<Vec<(TurnName, Vec<CallInDoubt>)>, String> {
+    let mut doubts = list_facts::<Vec<CallInDoubt>>(queue, &queue.name.doubts()).await?;
+    doubts.retain(|(_, doubts)| !doubts.is_empty());
     Ok(doubts)
 }
 

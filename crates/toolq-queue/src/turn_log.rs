@@ -2,13 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_nats::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::lease::Lease;
+use crate::lease::TurnHolder;
 use crate::names::TurnName;
 use crate::publishing::{PublishRefusal, RETRY_INTERVAL, publish_after};
 use crate::record_publisher::{LogFiles, StoredRecords, write_private};
@@ -33,14 +34,12 @@ impl TurnLogFile {
     pub(super) async fn restore(
         queue: &TurnQueue,
         records: &StoredRecords,
-    ) -> Result<Self, TurnFailure> {
-        let unwritten =
-            |error: io::Error| TurnFailure::Passing(format!("its log can't be written: {error}"));
+    ) -> Result<Self, TurnNotAnswered> {
+        let unwritten = |error: io::Error| format!("its log can't be written: {error}");
         let mut file = Self::create(records).map_err(unwritten)?;
         for name in &records.files {
-            let body = queue.read_file(name).await;
-            let body = body.map_err(TurnFailure::Passing)?.ok_or_else(|| {
-                TurnFailure::Permanent(format!("the file {name} of its log is gone"))
+            let body = queue.read_file(name).await?.ok_or_else(|| {
+                TurnNotAnswered::Permanent(format!("the file {name} of its log is gone"))
             })?;
             file.files.add(name, &body).map_err(unwritten)?;
         }
@@ -77,7 +76,7 @@ impl TurnLogFile {
 /// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
 pub(super) struct TurnLogSink {
     pub log: SessionLog,
-    pub lease: Lease,
+    pub holder: Arc<TurnHolder>,
     /// The calls that are in doubt.
     pub doubts: Vec<CallInDoubt>,
     /// A call has no result of its own: it is in doubt, was paused, or had no approval.
@@ -85,22 +84,14 @@ pub(super) struct TurnLogSink {
 }
 
 impl TurnLogSink {
-    pub(super) fn new(log: SessionLog, lease: Lease) -> Self {
+    pub(super) fn new(log: SessionLog, holder: Arc<TurnHolder>) -> Self {
         Self {
             log,
-            lease,
+            holder,
             doubts: Vec::new(),
             is_incomplete: false,
         }
     }
-}
-
-fn refuse_late_start(lease: &Lease) -> Result<(), EmitError> {
-    if lease.allows_start() {
-        return Ok(());
-    }
-    let why = "the turn may be another worker's by now: its lease is over";
-    Err(EmitError(why.to_owned()))
 }
 
 impl EventSink for TurnLogSink {
@@ -114,7 +105,10 @@ impl EventSink for TurnLogSink {
             if let Some(error) = self.log.write_error() {
                 return Err(error);
             }
-            refuse_late_start(&self.lease)?;
+            if !self.holder.allows_start() {
+                let why = "the turn may be another worker's by now: its lease is over";
+                return Err(EmitError(why.to_owned()));
+            }
         }
         self.doubts.extend(events.iter().filter_map(new_doubt));
         let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if Exit::of_outcome(outcome) != Exit::Ok);
@@ -271,34 +265,55 @@ pub(super) async fn list_again(
     }
 }
 
-/// Why a turn can't be run.
+/// Why a turn has no answer yet.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TurnFailure {
+pub(super) enum TurnNotAnswered {
     /// Another worker, or a later moment, may have more luck: the disk is full, or the server doesn't answer.
     #[error("{0}")]
-    Passing(String),
-    /// Only a newer toolq knows what the stream has of it.
+    HandedBack(String),
+    /// Only a worker with other tools, or a newer toolq, can take it and all turns like it.
     #[error("{0}")]
-    NeedsNewer(String),
+    Foreign(String),
     /// No worker can continue what the stream has of it.
     #[error("{0}")]
     Permanent(String),
+    /// It is or will be another worker's.
+    #[error("{0}")]
+    Lost(String),
 }
 
-/// Files of a turn are on this machine alone.
-impl From<io::Error> for TurnFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Passing(error.to_string())
+/// The server doesn't say what it has.
+impl From<String> for TurnNotAnswered {
+    fn from(why: String) -> Self {
+        Self::HandedBack(why)
     }
 }
 
-impl From<LogError> for TurnFailure {
+/// Files of a turn are on this machine alone.
+impl From<io::Error> for TurnNotAnswered {
+    fn from(error: io::Error) -> Self {
+        Self::HandedBack(error.to_string())
+    }
+}
+
+impl From<LogError> for TurnNotAnswered {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Io { .. } => Self::Passing(error.to_string()),
-            LogError::NewerFormat { .. } => Self::NeedsNewer(error.to_string()),
+            LogError::Io { .. } => Self::HandedBack(error.to_string()),
+            LogError::NewerFormat { .. } => {
+                Self::Foreign("turns with logs of a newer toolq are handed back".to_owned())
+            }
             _ => Self::Permanent(error.to_string()),
         }
+    }
+}
+
+impl From<PublishRefusal> for TurnNotAnswered {
+    fn from(refusal: PublishRefusal) -> Self {
+        Self::Lost(match refusal {
+            PublishRefusal::Outdated => "another worker has taken over this turn".to_owned(),
+            refusal => refusal.to_string(),
+        })
     }
 }
 
@@ -316,14 +331,14 @@ mod tests {
             action: "written",
             source: io::ErrorKind::StorageFull.into(),
         };
-        assert!(matches!(full.into(), TurnFailure::Passing(_)));
+        assert!(matches!(full.into(), TurnNotAnswered::HandedBack(_)));
         let newer = LogError::NewerFormat {
             path: path.clone(),
             major: 9,
             minor: 0,
         };
-        assert!(matches!(newer.into(), TurnFailure::NeedsNewer(_)));
+        assert!(matches!(newer.into(), TurnNotAnswered::Foreign(_)));
         let damaged = LogError::NotALog(path);
-        assert!(matches!(damaged.into(), TurnFailure::Permanent(_)));
+        assert!(matches!(damaged.into(), TurnNotAnswered::Permanent(_)));
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::turn_log::TurnNotAnswered;
 use toolq_core::json::{Input, InvalidInput};
 use toolq_core::types::{AnswerForm, Call, CallKind, ResponseEnding, Turn, TurnOrigin};
 
@@ -51,15 +52,6 @@ struct CallMessage {
     invalid: Option<String>,
 }
 
-/// Why the first message of a turn can't be read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum UnreadableTurn {
-    /// A newer toolq has written it.
-    Newer,
-    /// Another program has written it, for this reason.
-    Invalid(String),
-}
-
 /// What all versions of the message have. It is read first: a newer toolq may write values that this one doesn't know.
 #[derive(Deserialize)]
 struct MessageHead {
@@ -71,10 +63,11 @@ impl TurnMessage {
     ///
     /// # Errors
     /// Another program, or a newer toolq, has written it.
-    pub(super) fn read(payload: &[u8]) -> Result<(Turn, String), UnreadableTurn> {
+    pub(super) fn read(payload: &[u8]) -> Result<(Turn, String), TurnNotAnswered> {
         let head: MessageHead = serde_json::from_slice(payload).map_err(invalid)?;
         if head.version > MESSAGE_VERSION {
-            return Err(UnreadableTurn::Newer);
+            let why = "turns that were submitted by a newer toolq are handed back";
+            return Err(TurnNotAnswered::Foreign(why.to_owned()));
         }
         let message: Self = serde_json::from_slice(payload).map_err(invalid)?;
         let tools_sha256 = message.tools_sha256.clone();
@@ -117,8 +110,8 @@ impl TurnMessage {
     }
 }
 
-fn invalid(why: impl Display) -> UnreadableTurn {
-    UnreadableTurn::Invalid(why.to_string())
+fn invalid(why: impl Display) -> TurnNotAnswered {
+    TurnNotAnswered::HandedBack(format!("it can't be read: {why}"))
 }
 
 impl CallMessage {
@@ -175,14 +168,15 @@ mod tests {
     #[test]
     fn a_message_of_a_newer_toolq_is_known_as_such_whatever_it_has() {
         let newer = br#"{"version": 2, "form": "a-new-form", "calls": {}}"#;
-        assert_eq!(TurnMessage::read(newer).err(), Some(UnreadableTurn::Newer));
+        let refusal = TurnMessage::read(newer).err();
+        assert!(matches!(refusal, Some(TurnNotAnswered::Foreign(_))));
     }
 
     #[test]
     fn a_message_of_another_program_cannot_be_read() {
         for payload in ["", "[]", r#"{"version": 1, "form": "a-new-form"}"#] {
             let refusal = TurnMessage::read(payload.as_bytes()).err();
-            assert!(matches!(refusal, Some(UnreadableTurn::Invalid(_))));
+            assert!(matches!(refusal, Some(TurnNotAnswered::HandedBack(_))));
         }
     }
 }

@@ -10,11 +10,11 @@ use tokio::task::JoinHandle;
 
 use crate::answers::Answer;
 use crate::connection::{Notices, StopSignal};
-use crate::lease::{TurnHolder, describe_loss};
+use crate::lease::TurnHolder;
 use crate::names::TurnName;
 use crate::publishing::PublishRefusal;
 use crate::record_publisher::{RecordPublisher, StoredRecords};
-use crate::turn_log::{DoubtCollector, TurnFailure, TurnLogFile, TurnLogSink};
+use crate::turn_log::{DoubtCollector, TurnLogFile, TurnLogSink, TurnNotAnswered};
 use crate::turn_queue::TurnQueue;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::CallChecker;
@@ -26,18 +26,6 @@ use toolq_engine::{
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
 use toolq_log::{LockedLog, LogError, SessionLog, SessionRecord};
-
-/// What became of a turn.
-#[derive(Debug)]
-pub(super) enum TurnEnd {
-    Answered(Answer),
-    /// It stopped before all calls were answered for good. Another worker continues it.
-    Stopped,
-    /// It can't be run.
-    Failed(TurnFailure),
-    /// Another worker has it, or this worker can't tell whether it still has it.
-    Lost(String),
-}
 
 /// A turn that a worker has taken.
 pub(super) struct TakenTurn {
@@ -70,11 +58,10 @@ impl TurnSession {
         queue: &TurnQueue,
         taken: TakenTurn,
         forced: impl Future<Output = u8> + Send + 'static,
-    ) -> Result<Self, TurnEnd> {
+    ) -> Result<Self, TurnNotAnswered> {
         let (name, holder, halted_by) = (taken.name, taken.holder, taken.halted_by);
         let refused = holder.watch_refusal();
-        let file = TurnLogFile::restore(queue, &taken.records).await;
-        let file = file.map_err(TurnEnd::Failed)?;
+        let file = TurnLogFile::restore(queue, &taken.records).await?;
         let publisher = RecordPublisher::new(
             queue.clone(),
             (name.log_subject(&queue.name), taken.records.last),
@@ -82,8 +69,12 @@ impl TurnSession {
             file.files(),
             settings.nats_runtime.clone(),
         );
-        let log = begin_log(settings, &file, publisher);
-        let log = log.map_err(|error| not_begun(&refused, error))?;
+        // A session that can't begin is another worker's, unless something is wrong with the log.
+        let log =
+            begin_log(settings, &file, publisher).map_err(|error| match &*refused.borrow() {
+                Some(refusal) => refusal.clone().into(),
+                None => TurnNotAnswered::from(error),
+            })?;
         let engine = new_engine(settings, Some(&log), &file);
         let control = engine.control();
         if let Some(cause) = halted_by {
@@ -92,7 +83,7 @@ impl TurnSession {
         let watcher = tokio::spawn(halt_when(control.clone(), refused.clone(), forced));
         Ok(Self {
             engine,
-            sink: TurnLogSink::new(log, holder.lease.clone()),
+            sink: TurnLogSink::new(log, holder),
             _file: file,
             halted_by,
             control,
@@ -102,7 +93,7 @@ impl TurnSession {
     }
 
     /// Ends the session with the line that answers the turn.
-    pub(super) fn end(self, line: String) -> TurnEnd {
+    pub(super) fn end(self, line: String) -> Result<Answer, TurnNotAnswered> {
         self.watcher.abort();
         let (engine, mut sink) = (self.engine, self.sink);
         // Servers end with the turn, and the log says so.
@@ -117,26 +108,17 @@ impl TurnSession {
         let finished = sink.log.finish(exit.code());
         let refused = self.refused.borrow().clone();
         match finished {
-            Err(EmitError(why)) => {
-                TurnEnd::Lost(refused.map_or(why, |refusal| describe_loss(&refusal)))
+            Err(EmitError(why)) => Err(refused.map_or(TurnNotAnswered::Lost(why), Into::into)),
+            Ok(()) if sink.holder.was_missed() => {
+                let why = "its lease was over before all calls had started";
+                Err(TurnNotAnswered::Lost(why.to_owned()))
             }
-            Ok(()) if sink.lease.was_missed() => {
-                TurnEnd::Lost("its lease was over before all calls had started".to_owned())
-            }
-            Ok(()) if was_stopped => TurnEnd::Stopped,
-            Ok(()) => TurnEnd::Answered(Answer {
+            Ok(()) if was_stopped => Err("it was stopped".to_owned().into()),
+            Ok(()) => Ok(Answer {
                 line: line.into(),
                 doubts: sink.doubts,
             }),
         }
-    }
-}
-
-/// A session that can't begin is another worker's, unless something is wrong with the log.
-fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, error: LogError) -> TurnEnd {
-    match &*refused.borrow() {
-        Some(refusal) => TurnEnd::Lost(describe_loss(refusal)),
-        None => TurnEnd::Failed(error.into()),
     }
 }
 
@@ -214,28 +196,27 @@ pub(super) async fn run_turn(
     taken: TakenTurn,
     turn: Turn,
     forced: impl Future<Output = u8> + Send + 'static,
-) -> TurnEnd {
-    let begun = TurnSession::begin(settings, queue, taken, forced).await;
-    let mut session = match begun {
-        Ok(session) => session,
-        Err(end) => return end,
-    };
+) -> Result<Answer, TurnNotAnswered> {
+    let mut session = TurnSession::begin(settings, queue, taken, forced).await?;
     let TurnSession { engine, sink, .. } = &mut session;
     let line = answer_turn(settings, engine, turn, sink).await;
     session.end(line)
 }
 
 /// Answers a turn whose log can't be continued, without running anything.
-pub(super) async fn answer_unrun(settings: &TurnSettings, mut turn: Turn) -> Option<Answer> {
+pub(super) async fn answer_unrun(
+    settings: &TurnSettings,
+    mut turn: Turn,
+) -> Result<Answer, TurnNotAnswered> {
     // It isn't known which of its calls took effect.
     turn.in_doubt_positions = (0..turn.calls.len()).collect();
-    let file = TurnLogFile::create(&StoredRecords::default()).ok()?;
+    let file = TurnLogFile::create(&StoredRecords::default())?;
     let mut engine = new_engine(settings, None, &file);
     engine.control().halt(HaltCause::WorkersLost);
     let mut sink = DoubtCollector::default();
     let line = answer_turn(settings, &mut engine, turn, &mut sink).await;
     engine.close();
-    Some(Answer {
+    Ok(Answer {
         line: line.into(),
         doubts: sink.0,
     })

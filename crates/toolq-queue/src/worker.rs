@@ -15,6 +15,7 @@ use crate::consumer::Presence;
 use crate::lease::{self, TurnHolder};
 use crate::names::TurnName;
 use crate::queue_error;
+use crate::turn_log::TurnNotAnswered;
 use crate::turn_queue::TurnQueue;
 use crate::turn_session::{CallSettings, TurnSettings};
 use toolq_core::exit::{CommandError, Exit};
@@ -88,8 +89,8 @@ pub(crate) struct Worker<'a> {
     ack_wait: Duration,
     pub(super) settings: WorkerSettings,
     pub(super) turns: TurnSettings,
-    /// The digests of tools that turns asked for and this worker doesn't have.
-    pub(super) foreign_tools: HashSet<String>,
+    /// What was said about turns that only other workers can take.
+    said_of_foreign: HashSet<String>,
     pace: HandBackPace,
     /// Tells those who ask about it.
     presence: Presence,
@@ -113,7 +114,7 @@ impl<'a> Worker<'a> {
             consumer,
             settings,
             turns,
-            foreign_tools: HashSet::new(),
+            said_of_foreign: HashSet::new(),
             pace: HandBackPace::default(),
             presence,
         })
@@ -215,7 +216,7 @@ impl<'a> Worker<'a> {
                 let end = self.answer(&name, &message, &holder).await;
                 keeping.abort();
                 self.presence.set_turn(None);
-                end
+                end.map_err(|why| (name.short(), why))
             }
             // It isn't a turn, so another program has published it.
             None => Ok(()),
@@ -225,25 +226,24 @@ impl<'a> Worker<'a> {
                 self.pace.note_answer();
                 AckKind::Ack
             }
-            Err(TurnNotAnswered::HandedBack(why)) => {
+            Err((name, TurnNotAnswered::HandedBack(why) | TurnNotAnswered::Permanent(why))) => {
                 let delay = self.pace.note_hand_back(self.ack_wait);
-                if let Some(why) = why {
-                    self.warn(&why);
-                }
-                if holder.lease.is_over() {
+                self.warn(&format!("{name} is handed back: {why}"));
+                if holder.is_over() {
                     // It may be another worker's, which is not to lose it by this.
                     return;
                 }
                 AckKind::Nak(Some(delay))
             }
-            Err(TurnNotAnswered::Foreign { why, delivered }) => {
-                if let Some(why) = why {
+            Err((_, TurnNotAnswered::Foreign(why))) => {
+                if self.said_of_foreign.insert(why.clone()) {
                     self.warn(&why);
                 }
+                let delivered = message.info().map_or(1, |info| info.delivered);
                 AckKind::Nak(Some(self.pace.note_foreign_hand_back(delivered)))
             }
-            Err(TurnNotAnswered::Lost(why)) => {
-                self.warn(&why);
+            Err((name, TurnNotAnswered::Lost(why))) => {
+                self.warn(&format!("{name}: {why}"));
                 return;
             }
         };
@@ -310,16 +310,6 @@ impl HandBackPace {
 fn foreign_delay(delivered: i64) -> Duration {
     let exponent = u32::try_from(delivered.clamp(1, 8) - 1).unwrap_or_default();
     (HAND_BACK_DELAY * 2_u32.pow(exponent)).min(MAX_FOREIGN_DELAY)
-}
-
-/// Why a turn has no answer yet.
-pub(super) enum TurnNotAnswered {
-    /// Another worker may take it. With what there is to say.
-    HandedBack(Option<String>),
-    /// Only a worker with other tools, or a newer toolq, can take it. With what there is to say, and how often it was delivered.
-    Foreign { why: Option<String>, delivered: i64 },
-    /// It is or will be another worker's.
-    Lost(String),
 }
 
 #[cfg(test)]
