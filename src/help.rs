@@ -1,5 +1,7 @@
 //! What `--help` and the man page say beside the commands: examples and exit codes.
 
+use toolq_core::text::wrap_words;
+
 /// Example commands, each with what it does.
 pub(crate) const EXAMPLES: [(&str, &str); 5] = [
     (
@@ -60,22 +62,13 @@ pub(crate) fn format_rows(rows: &[(&str, &str)], term_width: usize) -> String {
     let indent = " ".repeat(2 + term_width + 1);
     let mut text = String::new();
     for (term, meaning) in rows {
-        let mut line = format!("  {term:term_width$} ");
+        let mut head = format!("  {term:term_width$} ");
         if term.len() > term_width {
-            text += line.trim_end();
+            text += head.trim_end();
             text.push('\n');
-            line.clone_from(&indent);
+            head.clone_from(&indent);
         }
-        for word in meaning.split(' ') {
-            if line.len() + word.len() > AFTER_HELP_WIDTH && line.trim_start() != "" {
-                text += line.trim_end();
-                text.push('\n');
-                line.clone_from(&indent);
-            }
-            line += word;
-            line.push(' ');
-        }
-        text += line.trim_end();
+        text += wrap_words(&(head + meaning), AFTER_HELP_WIDTH, &indent).trim_end();
         text.push('\n');
     }
     text

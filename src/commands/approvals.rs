@@ -50,26 +50,20 @@ pub(crate) enum ApprovalsCommand {
     /// List the calls that wait for an approval
     List,
     /// Let calls run when their input is run again
-    Approve(ApproveArguments),
+    Approve {
+        /// The calls, as the list names them
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+    },
     /// Refuse calls
-    Deny(DenyArguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ApproveArguments {
-    /// The calls, as the list names them
-    #[arg(value_name = "ID", required = true)]
-    pub ids: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DenyArguments {
-    /// The calls, as the list names them
-    #[arg(value_name = "ID", required = true)]
-    pub ids: Vec<String>,
-    /// Why, for the model and for the log
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub reason: Option<String>,
+    Deny {
+        /// The calls, as the list names them
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Why, for the model and for the log
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        reason: Option<String>,
+    },
 }
 
 /// How much of an input is repeated when its call was decided about, in columns.
@@ -117,14 +111,14 @@ pub fn run_approvals_command(
     // Who has said no may say yes after all, and the other way round.
     let turned = match &arguments.command {
         None | Some(ApprovalsCommand::List) => None,
-        Some(ApprovalsCommand::Approve(_)) => Some(ApprovalDecision::No),
-        Some(ApprovalsCommand::Deny(_)) => Some(ApprovalDecision::Yes),
+        Some(ApprovalsCommand::Approve { .. }) => Some(ApprovalDecision::No),
+        Some(ApprovalsCommand::Deny { .. }) => Some(ApprovalDecision::Yes),
     };
     waiting.retain(|call| call.decision.is_none() || call.decision == turned);
     let (ids, approved, reason) = match &arguments.command {
         None | Some(ApprovalsCommand::List) => return print_list(&waiting, arguments, context),
-        Some(ApprovalsCommand::Approve(approve)) => (&approve.ids, true, None),
-        Some(ApprovalsCommand::Deny(deny)) => (&deny.ids, false, deny.reason.as_ref()),
+        Some(ApprovalsCommand::Approve { ids }) => (ids, true, None),
+        Some(ApprovalsCommand::Deny { ids, reason }) => (ids, false, reason.as_ref()),
     };
     let found = ids.iter().map(|id| find_call(id, &waiting));
     let found: Vec<&WaitingCall> = found.collect::<Result<_, _>>()?;

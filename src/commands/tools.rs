@@ -61,11 +61,7 @@ fn complete_definitions(
     }
     let mut unlocked = tools.unlocked.iter();
     let are_all_known = unlocked.all(|server| matches!(server.listing(), Some(Ok(_))));
-    Ok(if are_all_known {
-        Exit::Ok
-    } else {
-        Exit::ProblemsFound
-    })
+    Ok(Exit::problems_if(!are_all_known))
 }
 
 /// Prints the declarations.

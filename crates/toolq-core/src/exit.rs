@@ -52,6 +52,15 @@ impl Exit {
         }
     }
 
+    /// Returns the exit of a command that reports problems.
+    pub fn problems_if(has_problems: bool) -> Self {
+        if has_problems {
+            Self::ProblemsFound
+        } else {
+            Self::Ok
+        }
+    }
+
     /// Returns the process's exit code.
     pub fn code(self) -> u8 {
         match self {

@@ -99,13 +99,8 @@ pub fn check_tools_file(
         context.stderr.print_note(&note);
     }
     let is_accepted = errors == 0 && (warnings == 0 || !arguments.strict);
-    Ok(
-        if is_accepted && needs.is_none_or(|needs| needs.has_all()) {
-            Exit::Ok
-        } else {
-            Exit::ProblemsFound
-        },
-    )
+    let has_all = needs.is_none_or(|needs| needs.has_all());
+    Ok(Exit::problems_if(!is_accepted || !has_all))
 }
 
 /// Returns the errors and warnings in the order of their places.

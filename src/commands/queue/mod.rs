@@ -95,18 +95,6 @@ pub(crate) struct WorkArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CollectArguments {
-    #[command(flatten)]
-    pub at: QueueNameArguments,
-    /// End when everything that was submitted is answered
-    #[arg(long)]
-    until_empty: bool,
-    /// Begin with the first turn, instead of where the last `collect` ended
-    #[arg(long)]
-    from_start: bool,
-}
-
-#[derive(Debug, Args)]
 pub struct QueueArguments {
     #[command(subcommand)]
     pub command: QueueCommand,
@@ -119,20 +107,53 @@ pub(crate) enum QueueCommand {
     /// Answer the turns of a queue
     Work(WorkArguments),
     /// Print the answers of a queue, in the order in which the turns were submitted
-    Collect(CollectArguments),
+    Collect {
+        #[command(flatten)]
+        at: QueueNameArguments,
+        /// End when everything that was submitted is answered
+        #[arg(long)]
+        until_empty: bool,
+        /// Begin with the first turn, instead of where the last `collect` ended
+        #[arg(long)]
+        from_start: bool,
+    },
     /// Show what waits, what runs, and what is in doubt
-    Status(QueueStatusArguments),
+    Status {
+        #[command(flatten)]
+        at: QueueNameArguments,
+        /// Output format
+        #[arg(long, value_name = "FORMAT", default_value = "text")]
+        format: LogFormat,
+    },
     /// List the turns that aren't run anymore, because too many workers were lost over them
     Dead(QueueNameArguments),
     /// Print the session log of a turn, for `toolq log show -`
-    Log(QueueTurnArguments),
+    Log {
+        #[command(flatten)]
+        at: QueueNameArguments,
+        /// The turn, as `queue status` and `queue dead` name it
+        #[arg(value_name = "TURN")]
+        turn: String,
+    },
     /// Cancel a turn that isn't answered: what runs of it is stopped, and nothing more starts
-    Cancel(QueueTurnArguments),
+    Cancel {
+        #[command(flatten)]
+        at: QueueNameArguments,
+        /// The turn, as `queue status` and `queue dead` name it
+        #[arg(value_name = "TURN")]
+        turn: String,
+    },
     /// Record what became of a call in doubt, and answer its turn again
     #[command(after_help = RESOLVE_EXAMPLES)]
     Resolve(QueueResolveArguments),
     /// Remove a queue, with all turns, logs, and answers
-    Purge(QueuePurgeArguments),
+    Purge {
+        #[command(flatten)]
+        at: QueueNameArguments,
+        /// Also if turns have no answer yet
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -142,24 +163,6 @@ pub(crate) struct QueueNameArguments {
     pub queue: String,
     #[command(flatten)]
     pub nats: NatsFlags,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct QueueStatusArguments {
-    #[command(flatten)]
-    pub at: QueueNameArguments,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub format: LogFormat,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct QueueTurnArguments {
-    #[command(flatten)]
-    pub at: QueueNameArguments,
-    /// The turn, as `queue status` and `queue dead` name it
-    #[arg(value_name = "TURN")]
-    pub turn: String,
 }
 
 const RESOLVE_EXAMPLES: &str = "\
@@ -185,15 +188,6 @@ pub(crate) struct QueueResolveArguments {
     pub turn: Option<String>,
     #[command(flatten)]
     pub finding: FindingFlags,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct QueuePurgeArguments {
-    #[command(flatten)]
-    pub at: QueueNameArguments,
-    /// Also if turns have no answer yet
-    #[arg(long)]
-    pub force: bool,
 }
 
 /// What a toolq without the feature `nats` has.

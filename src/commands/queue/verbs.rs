@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::args::{InputArguments, LogFormat};
 use crate::commands::log::resolve::load_mask;
 use crate::commands::queue::{
-    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueNameArguments,
-    QueueResolveArguments, SubmitArguments, WorkArguments,
+    NatsFlags, QueueArguments, QueueCommand, QueueNameArguments, QueueResolveArguments,
+    SubmitArguments, WorkArguments,
 };
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
@@ -33,38 +33,41 @@ pub(crate) fn run_queue_command(
     match &arguments.command {
         QueueCommand::Submit(arguments) => submit_turns(arguments, context)?,
         QueueCommand::Work(arguments) => return work_on_queue(arguments, context),
-        QueueCommand::Collect(arguments) => return collect_answers(arguments, context),
-        QueueCommand::Status(arguments) => {
-            let status = begin(&arguments.at)?.status()?;
-            stdout::write_line(&match arguments.format {
+        QueueCommand::Collect {
+            at,
+            until_empty,
+            from_start,
+        } => {
+            stdout::check_open()?;
+            let settings = CollectSettings {
+                until_empty: *until_empty,
+                from_start: *from_start,
+            };
+            let print = |lines: &[u8]| Ok(stdout::write_lines(lines)?);
+            return begin(at)?.collect(settings, &handled_termination_signals(), print);
+        }
+        QueueCommand::Status { at, format } => {
+            let status = begin(at)?.status()?;
+            stdout::write_line(&match format {
                 LogFormat::Text => status.text(),
                 LogFormat::Json => status.json(),
             })?;
         }
         QueueCommand::Dead(at) => {
-            let session = begin(at)?;
-            for line in session.dead_turns()? {
+            for line in begin(at)?.dead_turns()? {
                 stdout::write_line(&line)?;
             }
         }
-        QueueCommand::Log(arguments) => {
-            let session = begin(&arguments.at)?;
-            stdout::write_lines(&session.turn_log(&arguments.turn)?)?;
-        }
-        QueueCommand::Cancel(arguments) => {
-            let session = begin(&arguments.at)?;
-            let turn = session.cancel(&arguments.turn)?;
+        QueueCommand::Log { at, turn } => stdout::write_lines(&begin(at)?.turn_log(turn)?)?,
+        QueueCommand::Cancel { at, turn } => {
+            let turn = begin(at)?.cancel(turn)?;
             let note = format!("{turn} is canceled; its answer says so");
             context.stderr.print_note(&note);
         }
         QueueCommand::Resolve(arguments) => resolve_call(arguments, context)?,
-        QueueCommand::Purge(arguments) => {
-            let session = begin(&arguments.at)?;
-            let bytes = session.purge(arguments.force)?;
-            let note = format!(
-                "the queue {} is gone, with {bytes} bytes",
-                arguments.at.queue
-            );
+        QueueCommand::Purge { at, force } => {
+            let bytes = begin(at)?.purge(*force)?;
+            let note = format!("the queue {} is gone, with {bytes} bytes", at.queue);
             context.stderr.print_note(&note);
         }
     }
@@ -179,21 +182,6 @@ fn work_on_queue(
         tools_path: context.tools_path.clone(),
     };
     session.work(settings, calls, runtime, &handled_termination_signals())
-}
-
-fn collect_answers(
-    arguments: &CollectArguments,
-    context: &CommandContext,
-) -> Result<Exit, CommandError> {
-    stdout::check_open()?;
-    let session = begin_session(&arguments.at.queue, &arguments.at.nats, context)?;
-    let settings = CollectSettings {
-        until_empty: arguments.until_empty,
-        from_start: arguments.from_start,
-    };
-    session.collect(settings, &handled_termination_signals(), |lines| {
-        Ok(stdout::write_lines(lines)?)
-    })
 }
 
 fn resolve_call(

@@ -92,11 +92,7 @@ fn show_servers(
         let state = server_state(reply, lock.servers.get(&reply.server.name));
         matches!(state, "locked" | "not locked")
     });
-    Ok(if is_fine {
-        Exit::Ok
-    } else {
-        Exit::ProblemsFound
-    })
+    Ok(Exit::problems_if(!is_fine))
 }
 
 /// Returns the servers with these names, or all.
