@@ -6,20 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::ServersFormat;
-use crate::commands::servers::report::{
-    ChangeKind, find_changes, render_changes, server_state, tool_hint, tool_names, tool_state,
-};
+use crate::commands::servers::report::{ServerReport, render_changes, render_report, report_tools};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, replace_file, stdout, unwritten_file};
 use crate::session::{SurveyReply, survey_servers};
 use toolq_core::text::{escape, format_count, suggest_name};
 use toolq_core::tools_lock::ToolsLock;
 use toolq_core::types::{Effect, ServerConfig, ServerLock, ToolLock, ToolsConfig};
-use toolq_engine::ServerAnnouncement;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
@@ -83,16 +79,16 @@ fn show_servers(
     let servers = select_servers(&tools, names, &context.tools_path)?;
     let replies = survey_servers(&servers, &tools, context)?;
     let color = context.stderr.is_stdout_colored();
-    let text = match arguments.format {
-        ServersFormat::Text => report::render_report(&replies, &lock, !names.is_empty(), color),
-        ServersFormat::Json => render_json(&replies, &lock),
-    };
-    stdout::write_line(&text)?;
-    let is_fine = replies.iter().all(|reply| {
-        let state = server_state(reply, lock.servers.get(&reply.server.name));
-        matches!(state, "locked" | "not locked")
-    });
-    Ok(Exit::problems_if(!is_fine))
+    let reports: Vec<_> = replies
+        .iter()
+        .map(|reply| ServerReport::new(reply, lock.servers.get(&reply.server.name)))
+        .collect();
+    stdout::write_line(&match arguments.format {
+        ServersFormat::Text => render_report(&reports, !names.is_empty(), color),
+        ServersFormat::Json => json!({"servers": reports}).to_string(),
+    })?;
+    let is_fine = |report: &ServerReport<'_>| matches!(report.state, "locked" | "not_locked");
+    Ok(Exit::problems_if(!reports.iter().all(is_fine)))
 }
 
 /// Returns the servers with these names, or all.
@@ -189,9 +185,9 @@ fn lock_server(
             .print_warning(&format!("{name}: {}", escape(problem)));
     }
     let old = lock.servers.get(name);
-    let changes = old.map(|old| find_changes(old, &now)).unwrap_or_default();
+    let changes = render_changes(name, &report_tools(old, &now));
     if !changes.is_empty() {
-        stdout::write_line(&render_changes(name, &changes).join("\n"))?;
+        stdout::write_line(&changes.join("\n"))?;
         if !arguments.update {
             let warning =
                 format!("{name} has changed since it was locked; --update accepts the changes");
@@ -248,87 +244,4 @@ fn describe_lock(name: &str, lock: &ServerLock) -> String {
             "{name}: {tools}, of which the server calls {claimed} `read` or `idempotent`; --accept-hints believes it"
         ),
     }
-}
-
-// What `toolq servers --format json` prints.
-
-/// A server. What isn't known of one that can't be asked is left out.
-#[serde_with::skip_serializing_none]
-#[derive(Serialize)]
-struct ServerReport<'a> {
-    server: &'a str,
-    state: String,
-    error: Option<&'a str>,
-    protocol: Option<&'a str>,
-    era: Option<&'static str>,
-    ready_ms: Option<u128>,
-    name: Option<&'a str>,
-    version: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    problems: &'a [String],
-    tools: Option<Vec<ToolReport<'a>>>,
-}
-
-#[serde_with::skip_serializing_none]
-#[derive(Serialize)]
-struct ToolReport<'a> {
-    tool: &'a str,
-    state: String,
-    effect: Option<&'static str>,
-    hint: Option<&'static str>,
-    /// The parts that aren't as they were locked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<Value>,
-}
-
-/// Renders all that is known of the servers and their tools.
-fn render_json(replies: &[SurveyReply], lock: &ToolsLock) -> String {
-    let servers: Vec<_> = replies
-        .iter()
-        .map(|reply| report_server(reply, lock.servers.get(&reply.server.name)))
-        .collect();
-    json!({"servers": servers}).to_string()
-}
-
-fn report_server<'a>(reply: &'a SurveyReply, lock: Option<&'a ServerLock>) -> ServerReport<'a> {
-    let answer = reply.result.as_ref().ok();
-    let now = answer.map(|(now, _)| &**now);
-    ServerReport {
-        server: &reply.server.name,
-        state: server_state(reply, lock).replace(' ', "_"),
-        error: reply.result.as_ref().err().map(String::as_str),
-        protocol: now.map(|now| &*now.protocol),
-        era: now.map(ServerAnnouncement::era),
-        ready_ms: answer.map(|(_, time)| time.as_millis()),
-        name: now.and_then(|now| now.name.as_deref()),
-        version: now.and_then(|now| now.version.as_deref()),
-        problems: now.map(|now| &*now.problems).unwrap_or_default(),
-        tools: now.map(|now| report_tools(lock, now)),
-    }
-}
-
-fn report_tools<'a>(
-    lock: Option<&'a ServerLock>,
-    now: &'a ServerAnnouncement,
-) -> Vec<ToolReport<'a>> {
-    let changes = lock.map(|lock| find_changes(lock, now)).unwrap_or_default();
-    let report = |tool: &'a String| {
-        let change = changes.iter().find(|change| change.tool == tool);
-        let parts = match change.map(|change| &change.kind) {
-            Some(ChangeKind::Changed(parts)) => &**parts,
-            _ => &[],
-        };
-        let parts = parts
-            .iter()
-            .map(|(part, was, is)| json!({"part": part.name(), "was": was, "is": is}));
-        let tool_lock = lock.and_then(|lock| lock.tools.get(tool));
-        ToolReport {
-            tool,
-            state: tool_state(tool, lock, &changes).replace(' ', "_"),
-            effect: tool_lock.map(|lock| lock.effect.name()),
-            hint: tool_hint(tool, lock, now).map(Effect::name),
-            changes: parts.collect(),
-        }
-    };
-    tool_names(lock, now).into_iter().map(report).collect()
 }

@@ -1,38 +1,166 @@
-//! What `toolq servers` prints: a row per server, then what is wrong.
+//! What `toolq servers` reports of servers and their tools, for people and for programs.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::log_view::table::{left_aligned, render_rows, row_name};
 use crate::session::SurveyReply;
 use toolq_core::text::{escape, format_duration, truncate};
-use toolq_core::tools_lock::ToolsLock;
 use toolq_core::types::{DefinitionPart, Effect, ServerLock, ToolDefinition, ToolDrift};
 use toolq_engine::ServerAnnouncement;
 
+/// A server. What isn't known of one that can't be asked is left out.
+#[serde_with::skip_serializing_none]
+#[derive(Serialize)]
+pub(super) struct ServerReport<'a> {
+    server: &'a str,
+    /// Its state relative to its lock.
+    pub(super) state: &'static str,
+    error: Option<&'a str>,
+    protocol: Option<&'a str>,
+    era: Option<&'static str>,
+    ready_ms: Option<u128>,
+    #[serde(skip)]
+    ready: Option<Duration>,
+    name: Option<&'a str>,
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    problems: &'a [String],
+    tools: Option<Vec<ToolReport<'a>>>,
+}
+
+/// A tool that a server has, or had when it was locked.
+#[serde_with::skip_serializing_none]
+#[derive(Serialize)]
+pub(super) struct ToolReport<'a> {
+    tool: &'a str,
+    /// Its state relative to the lock of its server.
+    state: &'static str,
+    /// What the lock says that it does.
+    effect: Option<&'static str>,
+    /// What the server claims that it does, or claimed of one that is gone.
+    hint: Option<&'static str>,
+    /// The parts that aren't as they were locked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<PartChange>,
+}
+
+#[derive(Serialize)]
+struct PartChange {
+    part: &'static str,
+    was: String,
+    is: String,
+}
+
+impl<'a> ServerReport<'a> {
+    /// Compares the reply of a server with its lock.
+    pub(super) fn new(reply: &'a SurveyReply, lock: Option<&'a ServerLock>) -> Self {
+        let answer = reply.result.as_ref().ok();
+        let now = answer.map(|(now, _)| &**now);
+        let tools = now.map(|now| report_tools(lock, now));
+        Self {
+            server: &reply.server.name,
+            state: match &tools {
+                None => "failed",
+                Some(_) if lock.is_none() => "not_locked",
+                Some(tools) if tools.iter().all(|tool| tool.state == "locked") => "locked",
+                Some(_) => "changed",
+            },
+            error: reply.result.as_ref().err().map(String::as_str),
+            protocol: now.map(|now| &*now.protocol),
+            era: now.map(ServerAnnouncement::era),
+            ready_ms: answer.map(|(_, time)| time.as_millis()),
+            ready: answer.map(|(_, time)| *time),
+            name: now.and_then(|now| now.name.as_deref()),
+            version: now.and_then(|now| now.version.as_deref()),
+            problems: now.map(|now| &*now.problems).unwrap_or_default(),
+            tools,
+        }
+    }
+
+    fn program(&self) -> Option<String> {
+        let parts = [self.name, self.version].map(Option::unwrap_or_default);
+        let program = escape(parts.join(" ").trim()).into_owned();
+        self.error.is_none().then_some(program)
+    }
+}
+
+/// Compares the tools of a server with its lock.
+pub(super) fn report_tools<'a>(
+    lock: Option<&'a ServerLock>,
+    now: &'a ServerAnnouncement,
+) -> Vec<ToolReport<'a>> {
+    let locked = lock.into_iter().flat_map(|lock| lock.tools.keys());
+    let names: BTreeSet<&String> = locked.chain(now.tools.keys()).collect();
+    let report = |tool: &'a String| {
+        let definition = now.tools.get(tool);
+        let tool_lock = lock.and_then(|lock| lock.tools.get(tool));
+        let drift = tool_lock.and_then(|tool_lock| tool_lock.find_drift(definition));
+        let mut changes = Vec::new();
+        let state = match (drift, tool_lock, definition) {
+            _ if lock.is_none() => "not_locked",
+            (None, None, _) => "new",
+            (None, Some(_), _) => "locked",
+            (Some(ToolDrift::Changed(parts)), Some(tool_lock), Some(definition)) => {
+                changes.extend(parts.into_iter().map(|part| PartChange {
+                    part: part.name(),
+                    was: part_text(&tool_lock.definition, part),
+                    is: part_text(definition, part),
+                }));
+                "changed"
+            }
+            (Some(_), ..) => "gone",
+        };
+        let hint = match definition {
+            Some(definition) => definition.hint(),
+            None => tool_lock.and_then(|lock| lock.hint),
+        };
+        ToolReport {
+            tool,
+            state,
+            effect: tool_lock.map(|lock| lock.effect.name()),
+            hint: hint.map(Effect::name),
+            changes,
+        }
+    };
+    names.into_iter().map(report).collect()
+}
+
+fn part_text(definition: &ToolDefinition, part: DefinitionPart) -> String {
+    let json = |value: Option<&serde_json::Value>| value.map(ToString::to_string);
+    let text = match part {
+        DefinitionPart::Title => definition.title.clone(),
+        DefinitionPart::Description => definition.description.clone(),
+        DefinitionPart::InputSchema => json(Some(&definition.input_schema)),
+        DefinitionPart::OutputSchema => json(definition.output_schema.as_ref()),
+        DefinitionPart::Annotations => json(definition.annotations.as_ref()),
+    };
+    text.unwrap_or_else(|| "(none)".to_owned())
+}
+
+// The report for people: a row per server, then what is wrong.
+
+/// How much of a part of a definition is shown.
+const MAX_PART_CHARS: usize = 300;
+
 /// Renders the report, with a row per tool if `lists_tools`.
 pub(super) fn render_report(
-    replies: &[SurveyReply],
-    lock: &ToolsLock,
+    reports: &[ServerReport<'_>],
     lists_tools: bool,
     color: bool,
 ) -> String {
-    let mut sections = vec![render_servers(replies, lock, color)];
+    let mut sections = vec![render_servers(reports, color)];
     let mut details = Vec::new();
-    for reply in replies {
-        let name = &reply.server.name;
-        let server_lock = lock.servers.get(name);
-        match &reply.result {
-            Err(why) => details.push(render_detail(name, why)),
-            Ok((now, _)) => {
-                let problems = now.problems.iter();
-                details.extend(problems.map(|problem| render_detail(name, problem)));
-                let changes = server_lock
-                    .map(|lock| find_changes(lock, now))
-                    .unwrap_or_default();
-                details.extend(render_changes(name, &changes));
-                if lists_tools {
-                    sections.push(render_tools(server_lock, now, &changes, color));
-                }
+    for report in reports {
+        let problems = report.problems.iter().map(String::as_str);
+        let wrong = report.error.into_iter().chain(problems);
+        details.extend(wrong.map(|what| render_detail(report.server, what)));
+        if let Some(tools) = &report.tools {
+            details.extend(render_changes(report.server, tools));
+            if lists_tools {
+                sections.push(render_tools(tools, color));
             }
         }
     }
@@ -49,194 +177,64 @@ fn render_detail(name: &str, what: &str) -> String {
     format!("{name}: {}", lines.join("\n  "))
 }
 
-fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> String {
-    let column = |title, cell: &dyn Fn(&SurveyReply) -> String| {
-        left_aligned(title, replies.iter().map(cell).collect())
-    };
-    let of_answer = |reply: &SurveyReply, text: &dyn Fn(&ServerAnnouncement) -> String| {
-        let answer = reply.result.as_ref().ok();
-        answer.map_or_else(|| "-".to_owned(), |(now, _)| text(now))
+fn render_servers(reports: &[ServerReport<'_>], color: bool) -> String {
+    let column = |title, cell: &dyn Fn(&ServerReport<'_>) -> Option<String>| {
+        let cells = reports.iter().map(cell);
+        left_aligned(title, cells.map(or_dash).collect())
     };
     let columns = [
-        column("server", &|reply| row_name(Some(&reply.server.name))),
-        column("state", &|reply| {
-            server_state(reply, lock.servers.get(&reply.server.name)).to_owned()
+        column("server", &|report| Some(row_name(Some(report.server)))),
+        column("state", &|report| Some(report.state.replace('_', " "))),
+        column("protocol", &|report| {
+            Some(format!("{} ({})", report.protocol?, report.era?))
         }),
-        column("protocol", &|reply| {
-            of_answer(reply, &|now| format!("{} ({})", now.protocol, now.era()))
+        column("ready", &|report| report.ready.map(format_duration)),
+        column("tools", &|report| {
+            let tools = report.tools.as_ref()?.iter();
+            Some(
+                tools
+                    .filter(|tool| tool.state != "gone")
+                    .count()
+                    .to_string(),
+            )
         }),
-        column("ready", &|reply| {
-            let answer = reply.result.as_ref().ok();
-            answer.map_or_else(|| "-".to_owned(), |(_, time)| format_duration(*time))
-        }),
-        column("tools", &|reply| {
-            of_answer(reply, &|now| now.tools.len().to_string())
-        }),
-        column("program", &|reply| of_answer(reply, &describe_program)),
+        column("program", &|report| report.program()),
     ];
     render_rows(&columns, color)
-}
-
-/// Returns the state of a server relative to its lock, in one or two words.
-pub(super) fn server_state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'static str {
-    match (&reply.result, lock) {
-        (Err(_), _) => "failed",
-        (Ok(_), None) => "not locked",
-        (Ok((now, _)), Some(lock)) if find_changes(lock, now).is_empty() => "locked",
-        (Ok(_), Some(_)) => "changed",
-    }
-}
-
-fn describe_program(now: &ServerAnnouncement) -> String {
-    let parts = [&now.name, &now.version].map(|part| part.as_deref().unwrap_or_default());
-    escape(parts.join(" ").trim()).into_owned()
 }
 
 /// Renders a row per tool: what the lock says that it does, and what the server says.
-fn render_tools(
-    lock: Option<&ServerLock>,
-    now: &ServerAnnouncement,
-    changes: &[LockChange<'_>],
-    color: bool,
-) -> String {
-    let names = tool_names(lock, now);
-    let column = |title, cell: &dyn Fn(&str) -> String| {
-        left_aligned(title, names.iter().map(|name| cell(name)).collect())
+fn render_tools(tools: &[ToolReport<'_>], color: bool) -> String {
+    let column = |title, cell: &dyn Fn(&ToolReport<'_>) -> Option<String>| {
+        let cells = tools.iter().map(cell);
+        left_aligned(title, cells.map(or_dash).collect())
     };
-    let find_lock = |name: &str| lock.and_then(|lock| lock.tools.get(name));
     let columns = [
-        column("tool", &|name| row_name(Some(name))),
-        column("state", &|name| tool_state(name, lock, changes).to_owned()),
-        column("effect", &|name| {
-            find_lock(name)
-                .map_or("-", |lock| lock.effect.name())
-                .to_owned()
-        }),
-        column("hint", &|name| {
-            let hint = tool_hint(name, lock, now);
-            hint.map_or("-", Effect::name).to_owned()
-        }),
+        column("tool", &|tool| Some(row_name(Some(tool.tool)))),
+        column("state", &|tool| Some(tool.state.replace('_', " "))),
+        column("effect", &|tool| tool.effect.map(str::to_owned)),
+        column("hint", &|tool| tool.hint.map(str::to_owned)),
     ];
     render_rows(&columns, color)
 }
 
-/// Returns the tools that a server has or had when it was locked.
-pub(super) fn tool_names<'a>(
-    lock: Option<&'a ServerLock>,
-    now: &'a ServerAnnouncement,
-) -> BTreeSet<&'a String> {
-    let locked = lock.into_iter().flat_map(|lock| lock.tools.keys());
-    locked.chain(now.tools.keys()).collect()
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
 }
 
-/// Returns the effect that the server claims for a tool, or claimed for one that is gone.
-pub(super) fn tool_hint(
-    name: &str,
-    lock: Option<&ServerLock>,
-    now: &ServerAnnouncement,
-) -> Option<Effect> {
-    match now.tools.get(name) {
-        Some(definition) => definition.hint(),
-        None => lock?.tools.get(name)?.hint,
-    }
-}
-
-/// Returns the state of a tool relative to the lock of its server, in one or two words.
-pub(super) fn tool_state(
-    name: &str,
-    lock: Option<&ServerLock>,
-    changes: &[LockChange<'_>],
-) -> &'static str {
-    let change = changes.iter().find(|change| change.tool == name);
-    match change.map(|change| &change.kind) {
-        Some(ChangeKind::New) => "new",
-        Some(ChangeKind::Gone) => "gone",
-        Some(ChangeKind::Changed(_)) => "changed",
-        None if lock.is_some() => "locked",
-        None => "not locked",
-    }
-}
-
-// What differs between what a server announces and what was locked.
-
-/// How much of a part of a definition is shown.
-const MAX_PART_CHARS: usize = 300;
-
-/// A tool that isn't as it was locked.
-pub(super) struct LockChange<'a> {
-    pub(super) tool: &'a str,
-    pub(super) kind: ChangeKind,
-}
-
-/// How a tool differs.
-pub(super) enum ChangeKind {
-    New,
-    Gone,
-    /// These parts differ, each with what they were and are.
-    Changed(Vec<(DefinitionPart, String, String)>),
-}
-
-/// Returns every difference.
-pub(super) fn find_changes<'a>(
-    lock: &'a ServerLock,
-    now: &'a ServerAnnouncement,
-) -> Vec<LockChange<'a>> {
-    let mut changes = Vec::new();
-    for (tool, tool_lock) in &lock.tools {
-        let definition = now.tools.get(tool);
-        let kind = match (tool_lock.find_drift(definition), definition) {
-            (None, _) => continue,
-            (Some(ToolDrift::Changed(parts)), Some(definition)) => {
-                let texts = |part| {
-                    let (old, new) = (&tool_lock.definition, definition);
-                    (part, part_text(old, part), part_text(new, part))
-                };
-                ChangeKind::Changed(parts.into_iter().map(texts).collect())
-            }
-            _ => ChangeKind::Gone,
-        };
-        changes.push(LockChange { tool, kind });
-    }
-    let new = now
-        .tools
-        .keys()
-        .filter(|tool| !lock.tools.contains_key(*tool));
-    changes.extend(new.map(|tool| LockChange {
-        tool,
-        kind: ChangeKind::New,
-    }));
-    changes.sort_by_key(|change| change.tool);
-    changes
-}
-
-fn part_text(definition: &ToolDefinition, part: DefinitionPart) -> String {
-    let json = |value: Option<&serde_json::Value>| value.map(ToString::to_string);
-    let text = match part {
-        DefinitionPart::Title => definition.title.clone(),
-        DefinitionPart::Description => definition.description.clone(),
-        DefinitionPart::InputSchema => json(Some(&definition.input_schema)),
-        DefinitionPart::OutputSchema => json(definition.output_schema.as_ref()),
-        DefinitionPart::Annotations => json(definition.annotations.as_ref()),
-    };
-    text.unwrap_or_else(|| "(none)".to_owned())
-}
-
-/// Renders changes of a server, a line for each, with what was and what is below it.
-pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<String> {
+/// Renders the changes of a server, a line for each, with what was and what is below it.
+pub(super) fn render_changes(server: &str, tools: &[ToolReport<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
-    for change in changes {
-        let tool = format!("{server}: {}", escape(change.tool));
-        match &change.kind {
-            ChangeKind::New => lines.push(format!("{tool} is new")),
-            ChangeKind::Gone => lines.push(format!("{tool} is gone")),
-            ChangeKind::Changed(parts) => {
-                for (part, old, new) in parts {
-                    lines.push(format!("{tool} has another {}", part.name()));
-                    let (old, new) = excerpt_difference(old, new);
-                    lines.push(format!("  - {old}"));
-                    lines.push(format!("  + {new}"));
-                }
-            }
+    for report in tools {
+        let tool = format!("{server}: {}", escape(report.tool));
+        if matches!(report.state, "new" | "gone") {
+            lines.push(format!("{tool} is {}", report.state));
+        }
+        for change in &report.changes {
+            lines.push(format!("{tool} has another {}", change.part));
+            let (was, is) = excerpt_difference(&change.was, &change.is);
+            lines.push(format!("  - {was}"));
+            lines.push(format!("  + {is}"));
         }
     }
     lines
