@@ -131,12 +131,7 @@ async fn a_plan_runs_nothing() {
     ]);
     let plan = toolq.plan(&calls).unwrap();
     let turn = &plan.turns[0];
-    let batches: Vec<Vec<String>> = turn
-        .batches
-        .iter()
-        .map(|batch| batch.tool_use_ids.clone())
-        .collect();
-    assert_eq!(batches, [vec!["a", "b"], vec!["c"]]);
+    assert_eq!(turn.batches, [vec!["a", "b"], vec!["c"]]);
     assert_eq!(turn.rejected[0].tool_use_id, "d");
     assert_eq!(turn.rejected[0].reason, "invalid_input");
     assert!(plan.to_string().contains("2 in parallel"), "{plan}");

@@ -44,10 +44,7 @@ pub use builder::{ToolCall, ToolOutput, ToolqBuilder};
 pub use callbacks::{ApprovalAnswer, ApprovalQuestion, Event, EventCall};
 pub use error::{Error, ToolsFileProblem};
 pub use reply::{CallResult, Reply};
-pub use toolq::{
-    AnswerRequest, Plan, PlannedBatch, PlannedTurn, RejectedCall, StreamAnswerRequest, Toolq,
-    supervise,
-};
+pub use toolq::{AnswerRequest, Plan, PlannedTurn, RejectedCall, Toolq, supervise};
 pub use toolq_core::answer::DeclarationFormat;
 pub use toolq_core::tools_file::HostToolProblem;
 pub use toolq_core::types::Status;

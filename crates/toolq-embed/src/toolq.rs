@@ -95,7 +95,10 @@ impl Toolq {
     /// # Errors
     /// [`Error::InvalidMessage`] if `message` isn't in any known dialect. Then nothing ran.
     pub fn answer(&self, message: impl AsRef<[u8]>) -> AnswerRequest<'_> {
-        AnswerRequest::new(&self.session, message.as_ref().to_vec())
+        AnswerRequest::new(
+            &self.session,
+            AnswerSource::Message(message.as_ref().to_vec()),
+        )
     }
 
     /// Runs the calls of a streamed response (server-sent events of the Messages, Chat Completions or Responses API)
@@ -104,11 +107,11 @@ impl Toolq {
     /// # Errors
     /// [`Error::InvalidMessage`] if the input isn't a stream of events, or breaks off before the first call begins. If it
     /// breaks off later, calls that haven't started get a result that says so.
-    pub fn answer_stream<R>(&self, reader: R) -> StreamAnswerRequest<'_, R>
-    where
-        R: AsyncRead + Send + Unpin,
-    {
-        StreamAnswerRequest::new(&self.session, reader)
+    pub fn answer_stream<'a>(
+        &'a self,
+        reader: impl AsyncRead + Send + Unpin + 'a,
+    ) -> AnswerRequest<'a> {
+        AnswerRequest::new(&self.session, AnswerSource::Stream(Box::new(reader)))
     }
 
     /// Stops the processes that this `Toolq` keeps ready, and ends its session log.
@@ -163,53 +166,9 @@ pub(crate) fn can_supervise() -> bool {
     CAN_SUPERVISE.load(Ordering::Relaxed)
 }
 
-// Answers a stream of server-sent events. Calls start while the model is still writing.
+// Answers a message, or a stream of server-sent events, whose calls start while the model is still writing.
 
-/// A stream that is about to be answered. Await it.
-///
-/// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
-/// log, but answering the same message again runs its calls again. Don't await a second request on the same
-/// [`Toolq`](crate::Toolq) from within the callback or while this one is suspended: it waits until this one is finished
-/// or dropped.
-#[must_use = "nothing runs until it is awaited"]
-pub struct StreamAnswerRequest<'a, R> {
-    session: &'a Mutex<EmbeddedSession>,
-    reader: R,
-    callback: Option<EventCallback<'a>>,
-}
-
-impl<'a, R> StreamAnswerRequest<'a, R> {
-    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, reader: R) -> Self {
-        Self {
-            session,
-            reader,
-            callback: None,
-        }
-    }
-
-    /// Calls `callback` for each event, in order. The run doesn't continue until it returns, so it should be quick.
-    pub fn events(mut self, callback: impl FnMut(&Event) + Send + 'a) -> Self {
-        self.callback = Some(Box::new(callback));
-        self
-    }
-}
-
-impl<'a, R: AsyncRead + Send + Unpin + 'a> IntoFuture for StreamAnswerRequest<'a, R> {
-    type Output = Result<Reply, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let mut session = self.session.lock().await;
-            let mut source = StreamReader::new(self.reader);
-            session.answer_stream(&mut source, self.callback).await
-        })
-    }
-}
-
-// Answers a message.
-
-/// A message that is about to be answered. Await it.
+/// A message or a stream that is about to be answered. Await it.
 ///
 /// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
 /// log, but answering the same message again runs its calls again. Don't await a second request on the same
@@ -218,15 +177,20 @@ impl<'a, R: AsyncRead + Send + Unpin + 'a> IntoFuture for StreamAnswerRequest<'a
 #[must_use = "nothing runs until it is awaited"]
 pub struct AnswerRequest<'a> {
     session: &'a Mutex<EmbeddedSession>,
-    message: Vec<u8>,
+    source: AnswerSource<'a>,
     callback: Option<EventCallback<'a>>,
 }
 
+enum AnswerSource<'a> {
+    Message(Vec<u8>),
+    Stream(Box<dyn AsyncRead + Send + Unpin + 'a>),
+}
+
 impl<'a> AnswerRequest<'a> {
-    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, message: Vec<u8>) -> Self {
+    fn new(session: &'a Mutex<EmbeddedSession>, source: AnswerSource<'a>) -> Self {
         Self {
             session,
-            message,
+            source,
             callback: None,
         }
     }
@@ -245,7 +209,13 @@ impl<'a> IntoFuture for AnswerRequest<'a> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let mut session = self.session.lock().await;
-            session.answer(self.message, self.callback).await
+            match self.source {
+                AnswerSource::Message(message) => session.answer(message, self.callback).await,
+                AnswerSource::Stream(reader) => {
+                    let mut source = StreamReader::new(reader);
+                    session.answer_stream(&mut source, self.callback).await
+                }
+            }
         })
     }
 }
@@ -272,18 +242,10 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedTurn {
-    /// In the order in which they would run.
-    pub batches: Vec<PlannedBatch>,
+    /// In the order in which they would run: the ids of the calls that would run at the same time, in call order.
+    pub batches: Vec<Vec<String>>,
     /// The calls that would not run, in call order.
     pub rejected: Vec<RejectedCall>,
-}
-
-/// Calls that would run at the same time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlannedBatch {
-    /// The ids of its calls, in call order; at least one.
-    pub tool_use_ids: Vec<String>,
 }
 
 /// A call that would not run.
@@ -329,12 +291,9 @@ impl Plan {
 
 impl PlannedTurn {
     fn new(plan: &TurnPlan<'_>) -> Self {
-        let batches = plan.batches.iter().map(|batch| PlannedBatch {
-            tool_use_ids: batch
-                .calls
-                .iter()
-                .map(|planned| planned.call.id.clone())
-                .collect(),
+        let batches = plan.batches.iter().map(|batch| {
+            let calls = batch.calls.iter();
+            calls.map(|planned| planned.call.id.clone()).collect()
         });
         let rejected = plan.rejected.iter().map(|rejected| RejectedCall {
             tool_use_id: rejected.call.id.clone(),
