@@ -15,8 +15,8 @@ use toolq_core::schedule::StartWait;
 use toolq_core::text::to_millis;
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{
-    CallAnswer, CallEnding, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson, MaskedText,
-    Outcome, ResultContent, ServerEnd, ServerIntroduction, ServerStart, Status, Tool, Verdict,
+    CallAnswer, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson, MaskedText, Outcome,
+    ResultContent, Status, Tool, Verdict,
 };
 
 /// The `state` of a call in an event.
@@ -165,77 +165,14 @@ impl<'a> EventLine<'a> {
 
 // The JSON of an event that belongs to no turn: one of an MCP server.
 
-/// A server is ready, or has ended, in output order.
-#[serde_with::skip_serializing_none]
-#[derive(Default, Serialize)]
-pub(crate) struct ServerLine<'a> {
+/// A server is ready, or has ended: what the session log says of it.
+#[derive(Serialize)]
+pub(crate) struct ServerLine<R> {
     #[serde(rename = "type")]
-    kind: &'static str,
-    timestamp: u64,
-    server: Cow<'a, str>,
-    pid: Option<i32>,
-    ready_ms: Option<u64>,
-    protocol: Option<Cow<'a, str>>,
-    name: Option<Cow<'a, str>>,
-    version: Option<Cow<'a, str>>,
-    cause: Option<&'static str>,
-    error: Option<Cow<'a, str>>,
-    exit: Option<i32>,
-    signal: Option<i32>,
-    duration_ms: Option<u64>,
-    calls: Option<u64>,
-}
-
-impl<'a> ServerLine<'a> {
-    pub(crate) fn started(start: &'a ServerStart) -> Self {
-        let introduction = start.introduction.as_ref();
-        let text = |text: fn(&ServerIntroduction) -> Option<&String>| {
-            Some(Cow::from(text(introduction?)?))
-        };
-        Self {
-            kind: "server_started",
-            server: Cow::from(&start.server),
-            pid: start.pid,
-            ready_ms: introduction.map(|_| to_millis(start.duration)),
-            protocol: text(|introduction| Some(&introduction.protocol)),
-            name: text(|introduction| introduction.name.as_ref()),
-            version: text(|introduction| introduction.version.as_ref()),
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn ended(end: &'a ServerEnd) -> Self {
-        let (exit, signal) = match end.ending {
-            Some(CallEnding::ExitCode(code)) => (Some(code), None),
-            Some(CallEnding::Signal(signal)) => (None, Some(signal)),
-            _ => (None, None),
-        };
-        Self {
-            kind: "server_ended",
-            server: Cow::from(&end.server),
-            cause: Some(end.cause.name()),
-            error: end.detail.as_ref().map(Cow::from),
-            exit,
-            signal,
-            duration_ms: Some(to_millis(end.duration)),
-            calls: Some(end.calls),
-            ..Self::default()
-        }
-    }
-
-    /// Adds the time, and masks everything that comes from a server.
-    pub(crate) fn finished(self, timestamp: u64, mask: &Mask) -> Self {
-        let masked = |text: Cow<'a, str>| Cow::Owned(mask.apply(&text).into_owned());
-        Self {
-            timestamp,
-            server: masked(self.server),
-            protocol: self.protocol.map(masked),
-            name: self.name.map(masked),
-            version: self.version.map(masked),
-            error: self.error.map(masked),
-            ..self
-        }
-    }
+    pub(crate) kind: &'static str,
+    pub(crate) timestamp: u64,
+    #[serde(flatten)]
+    pub(crate) record: R,
 }
 
 // What the events so far say about each call: the `state` of the next event.

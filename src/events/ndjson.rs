@@ -30,6 +30,7 @@ use toolq_core::types::{
     Approval, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Outcome,
     Tool,
 };
+use toolq_log::records::{ServerEndRecord, ServerStartRecord};
 
 /// How long to wait at the end of a run for the reader of the events.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -101,8 +102,7 @@ impl NdjsonSink {
             | Event::ListingTools { .. }
             | Event::ToolsListed { .. }
             | Event::ToolsChanged(_) => {}
-            Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
-            Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
+            Event::ServerStarted(_) | Event::ServerEnded(_) => self.handle_server_event(event),
             Event::Probing { call } => {
                 self.on_status(call, Some(Cow::Borrowed(PROBING_LABEL)), None);
             }
@@ -120,8 +120,7 @@ impl NdjsonSink {
             }
             Event::ApprovalDecided { call, approval } => self.on_approval_decided(call, approval),
             Event::Throttled { call, wait } => {
-                let line = EventLine::throttled(wait, &self.mask);
-                self.write_call_event(call, line);
+                self.write_call_event(call, EventLine::throttled(wait, &self.mask));
             }
             Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
             Event::Status {
@@ -192,9 +191,26 @@ impl NdjsonSink {
         self.write_line(line.with_call(call, self.calls.state(call), &self.mask));
     }
 
-    fn write_server_line(&self, line: ServerLine<'_>) {
-        let line = line.finished(self.clock.now_ms(), &self.mask);
-        self.send_json(&line);
+    fn handle_server_event(&self, event: &Event<'_>) {
+        match event {
+            Event::ServerStarted(start) => {
+                let record = ServerStartRecord::new(start, &self.mask);
+                self.write_server_line("server_started", record);
+            }
+            Event::ServerEnded(end) => {
+                let record = ServerEndRecord::new(end, &self.mask);
+                self.write_server_line("server_ended", record);
+            }
+            _ => {}
+        }
+    }
+
+    fn write_server_line(&self, kind: &'static str, record: impl Serialize) {
+        self.send_json(&ServerLine {
+            kind,
+            timestamp: self.clock.now_ms(),
+            record,
+        });
     }
 
     fn write_line(&self, line: EventLine<'_>) {

@@ -78,7 +78,8 @@ pub struct ServerEndRecord<'a> {
 }
 
 impl<'a> ServerStartRecord<'a> {
-    pub(crate) fn new(start: &'a ServerStart, mask: &Mask) -> Self {
+    /// Masks everything that comes from the server.
+    pub fn new(start: &'a ServerStart, mask: &Mask) -> Self {
         let introduction = start.introduction.as_ref();
         let recorded = |text: &'a String| recorded_text(text, mask);
         Self {
@@ -106,7 +107,8 @@ impl<'a> ServerStartRecord<'a> {
 }
 
 impl<'a> ServerEndRecord<'a> {
-    pub(crate) fn new(end: &'a ServerEnd, mask: &Mask) -> Self {
+    /// Masks everything that comes from the server.
+    pub fn new(end: &'a ServerEnd, mask: &Mask) -> Self {
         let saved = end
             .stderr_path
             .as_deref()
