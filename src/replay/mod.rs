@@ -19,7 +19,8 @@ pub(crate) use policy::{ExecutePolicy, ReplaySettings};
 pub(crate) use recording_files::{Shard, find_recordings};
 pub(crate) use replayer::{RecordingReplayer, ReplayError};
 pub(crate) use reports::{
-    HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
+    HtmlReport, JsonReport, JunitReport, MarkdownReport, OpenReport, ReplayReport, TerminalReport,
+    totals_label,
 };
 pub(crate) use root_copy::{CopiedTools, RootCopy};
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::replay::case::{ReplayCase, ReplayTotals, find_unapplied};
 use crate::replay::compare::IdRenaming;
 use crate::replay::policy::{self, ExecutePolicy, ReplaySettings};
-use crate::replay::reports::ReplayReport;
+use crate::replay::reports::OpenReport;
 use crate::replay::root_copy::CopiedTools;
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
@@ -138,7 +138,7 @@ impl RecordingReplayer {
         recording: &Recording,
         engine: &mut Engine,
         sink: &mut dyn EventSink,
-        report: &mut dyn ReplayReport,
+        reports: &mut [OpenReport],
     ) -> Result<Vec<RecordingEdit>, ReplayError> {
         self.totals.files += 1;
         let has_calls = |turn: &usize| recording.call_count(*turn) > 0;
@@ -154,7 +154,7 @@ impl RecordingReplayer {
             unapplied: None,
         };
         for turn in 0..recording.len() {
-            self.replay_turn(turn, &mut file, engine, sink, report)
+            self.replay_turn(turn, &mut file, engine, sink, reports)
                 .await?;
             self.totals.turns += 1;
             if self.is_over() {
@@ -179,7 +179,7 @@ impl RecordingReplayer {
         file: &mut RecordingContext<'_>,
         engine: &mut Engine,
         sink: &mut dyn EventSink,
-        report: &mut dyn ReplayReport,
+        reports: &mut [OpenReport],
     ) -> Result<(), ReplayError> {
         let turn = file.recording.turn(number, true)?;
         if turn.calls.is_empty() {
@@ -227,7 +227,9 @@ impl RecordingReplayer {
                 call: &call,
             };
             self.totals.count_case(&case);
-            report.add_case(&case)?;
+            for open in &mut *reports {
+                open.report.add_case(&case)?;
+            }
             let was_skipped = file.recording.is_skipped(number, checked.call.position);
             if let Some(latest) = find_unapplied(checked, &case, was_skipped, &self.tools) {
                 file.unapplied = Some(latest);

@@ -14,7 +14,7 @@ use crate::output::{
     stdout,
 };
 use crate::replay::{
-    FileStamp, HtmlReport, JsonReport, JunitReport, MarkdownReport, RecordingEdit,
+    FileStamp, HtmlReport, JsonReport, JunitReport, MarkdownReport, OpenReport, RecordingEdit,
     RecordingReplayer, ReplayError, ReplayReport, RootCopy, TerminalReport, totals_label,
     update_recording,
 };
@@ -30,7 +30,7 @@ pub(crate) struct ReplayRun<'a> {
     replayer: RecordingReplayer,
     /// The copy on which calls run, with `--on-copy`.
     copy: Option<RootCopy>,
-    reports: Vec<Box<dyn ReplayReport>>,
+    reports: Vec<OpenReport>,
     /// Whether tools may find a recording, because it lies below `root`.
     has_recording_below_root: bool,
     /// The most severe exit so far.
@@ -43,7 +43,7 @@ impl<'a> ReplayRun<'a> {
         arguments: &'a ReplayArguments,
         replayer: RecordingReplayer,
         copy: Option<RootCopy>,
-        reports: Vec<Box<dyn ReplayReport>>,
+        reports: Vec<OpenReport>,
     ) -> Self {
         Self {
             arguments,
@@ -71,9 +71,11 @@ impl<'a> ReplayRun<'a> {
                 Ok(()) => {}
                 Err(ReplayError::Input(error)) => {
                     self.report_unreadable(path, &error.into(), context)
-                        .map_err(unwritten_report)?;
+                        .map_err(|error| unwritten_report(error, Path::new("-")))?;
                 }
-                Err(ReplayError::Report(error)) => return Err(unwritten_report(error)),
+                Err(ReplayError::Report(error)) => {
+                    return Err(unwritten_report(error, Path::new("-")));
+                }
                 Err(error @ (ReplayError::Copy(_) | ReplayError::EndCopy(_))) => {
                     let failure = CommandError::usage(error.to_string());
                     return Err(failure.with_hint("is there enough space? TMPDIR says where it is"));
@@ -84,7 +86,11 @@ impl<'a> ReplayRun<'a> {
             }
         }
         let totals = self.replayer.totals();
-        self.reports.finish(&totals).map_err(unwritten_report)
+        for OpenReport { path, out, report } in &mut self.reports {
+            let written = report.finish(&totals, out).and_then(|()| out.flush());
+            written.map_err(|error| unwritten_report(error, path))?;
+        }
+        Ok(())
     }
 
     async fn replay_one(
@@ -177,7 +183,8 @@ impl<'a> ReplayRun<'a> {
     ) -> io::Result<()> {
         let name = path.display().to_string();
         self.exit = self.exit.max(context.stderr.print_error(failure));
-        self.reports.add_unreadable(&name, &failure.message)
+        let mut reports = self.reports.iter_mut();
+        reports.try_for_each(|open| open.report.add_unreadable(&name, &failure.message))
     }
 
     /// Closes the session and prints the totals. Returns the most severe exit.
@@ -267,8 +274,8 @@ fn nothing_to_compare(calls: usize) -> CommandError {
 const BELOW_ROOT_WARNING: &str = "a result names a recording: recordings that lie below `root` are found by tools that search or list files, \
 and change their results; keep them elsewhere, or let these tools leave them out";
 
-/// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.
-fn unwritten_report(error: io::Error) -> CommandError {
+/// Converts the error of a report that goes to `path`. A closed pipe was the reader's choice, so it prints no message.
+fn unwritten_report(error: io::Error, path: &Path) -> CommandError {
     let inner = error.get_ref();
     let cause = inner.and_then(|inner| inner.downcast_ref::<TemporaryFileError>());
     if let Some(cause) = cause {
@@ -276,10 +283,11 @@ fn unwritten_report(error: io::Error) -> CommandError {
         return CommandError::new(Exit::Output, message)
             .with_hint("set TMPDIR to a directory in which you can create files");
     }
-    if let Some(cause) = inner.and_then(|inner| inner.downcast_ref::<ReportFileError>()) {
-        return CommandError::new(Exit::Output, cause);
+    if path == Path::new("-") {
+        return StdoutError::from(error).into();
     }
-    StdoutError::from(error).into()
+    let message = format!("{} can't be written: {error}", path.display());
+    CommandError::new(Exit::Output, message)
 }
 
 // Opens the reports of a replay.
@@ -294,7 +302,7 @@ pub fn open_reports(
     context: &CommandContext,
     tools: &LoadedToolsFile,
     recordings: &[PathBuf],
-) -> Result<Vec<Box<dyn ReplayReport>>, CommandError> {
+) -> Result<Vec<OpenReport>, CommandError> {
     let wanted = [
         &arguments.json,
         &arguments.junit,
@@ -315,20 +323,23 @@ pub fn open_reports(
         StderrWriter::is_terminal(),
         !context.stderr.quiet,
     );
-    let mut reports: Vec<Box<dyn ReplayReport>> = vec![Box::new(screen)];
-    if let Some(path) = &arguments.json {
-        reports.push(Box::new(JsonReport::new(open_writer(path)?)));
-    }
-    if let Some(path) = &arguments.junit {
-        let report = JunitReport::new(tool_locations(tools), open_writer(path)?);
-        reports.push(Box::new(report));
-    }
-    if let Some(path) = &arguments.markdown {
-        reports.push(Box::new(MarkdownReport::new(open_writer(path)?)));
-    }
-    if let Some(path) = &arguments.html {
-        reports.push(Box::new(HtmlReport::new(open_writer(path)?)));
-    }
+    let mut reports = vec![OpenReport {
+        path: PathBuf::from("-"),
+        out: Box::new(io::sink()),
+        report: Box::new(screen),
+    }];
+    let mut open = |path: &Option<PathBuf>, report: Box<dyn ReplayReport>| {
+        if let Some(path) = path.clone() {
+            let out = open_writer(&path)?;
+            reports.push(OpenReport { path, out, report });
+        }
+        Ok::<(), CommandError>(())
+    };
+    open(&arguments.json, Box::<JsonReport>::default())?;
+    let junit = JunitReport::new(tool_locations(tools));
+    open(&arguments.junit, Box::new(junit))?;
+    open(&arguments.markdown, Box::<MarkdownReport>::default())?;
+    open(&arguments.html, Box::<HtmlReport>::default())?;
     Ok(reports)
 }
 
@@ -362,8 +373,10 @@ fn open_writer(path: &Path) -> Result<Box<dyn Write + Send>, CommandError> {
         stdout::check_open()?;
         return Ok(stdout::buffered_writer());
     }
-    let file = ReportFile::create(path).map_err(CommandError::usage)?;
-    Ok(Box::new(file))
+    let file = File::create(path).map_err(|error| {
+        CommandError::usage(format!("{} can't be written: {error}", path.display()))
+    })?;
+    Ok(Box::new(BufWriter::new(file)))
 }
 
 /// Maps each tool to the file and the line on which it starts.
@@ -381,51 +394,4 @@ fn tool_locations(file: &LoadedToolsFile) -> HashMap<String, String> {
     let tools = tools.iter();
     let locations = tools.map(|tool| (tool.key.clone(), file.place_of(tool.key_span)));
     locations.collect()
-}
-
-// A file that a report is written to.
-
-/// Why a report isn't complete.
-#[derive(Debug, thiserror::Error)]
-#[error("{} can't be written: {cause}", path.display())]
-pub(crate) struct ReportFileError {
-    path: PathBuf,
-    cause: io::Error,
-}
-
-/// A file that names itself in its errors, each of which has a [`ReportFileError`] within.
-struct ReportFile {
-    path: PathBuf,
-    file: BufWriter<File>,
-}
-
-impl ReportFile {
-    /// Creates or truncates the file.
-    ///
-    /// # Errors
-    /// It can't be written.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let file = File::create(path).map_err(|cause| name_error(path, cause))?;
-        Ok(Self {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
-        })
-    }
-}
-
-impl Write for ReportFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes);
-        written.map_err(|cause| name_error(&self.path, cause))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let flushed = self.file.flush();
-        flushed.map_err(|cause| name_error(&self.path, cause))
-    }
-}
-
-fn name_error(path: &Path, cause: io::Error) -> io::Error {
-    let path = path.to_owned();
-    io::Error::new(cause.kind(), ReportFileError { path, cause })
 }

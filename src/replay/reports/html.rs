@@ -14,26 +14,15 @@ const MAX_ROWS: usize = 20_000;
 const MAX_DIFFS: usize = 1_000;
 
 /// The HTML report. Its size is bounded, regardless of what is replayed.
+#[derive(Default)]
 pub struct HtmlReport {
     rows: Vec<ReplayRow>,
     diffs: usize,
     omitted: usize,
     unreadable: Vec<String>,
-    out: Box<dyn Write + Send>,
 }
 
 impl HtmlReport {
-    /// Creates a report that is written to `out` at the end.
-    pub fn new(out: Box<dyn Write + Send>) -> Self {
-        Self {
-            rows: Vec::new(),
-            diffs: 0,
-            omitted: 0,
-            unreadable: Vec::new(),
-            out,
-        }
-    }
-
     fn finding(
         &mut self,
         difference: &CaseDifference,
@@ -115,12 +104,11 @@ impl ReplayReport for HtmlReport {
         Ok(())
     }
 
-    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
+    fn finish(&mut self, totals: &ReplayTotals, out: &mut dyn Write) -> io::Result<()> {
         put_differences_first(&mut self.rows);
         let totals = reports::totals_label(totals);
         let page = replay_page(&self.rows, &totals, &self.unreadable, self.omitted);
-        self.out.write_all(page.as_bytes())?;
-        self.out.flush()
+        out.write_all(page.as_bytes())
     }
 }
 

@@ -9,17 +9,9 @@ use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
 use crate::replay::reports::{ReplayReport, TextSpool};
 
 /// The report for programs: totals, then a row per difference.
+#[derive(Default)]
 pub struct JsonReport {
     rows: TextSpool,
-    out: Box<dyn Write + Send>,
-}
-
-impl JsonReport {
-    /// Creates a report that is written to `out` at the end.
-    pub fn new(out: Box<dyn Write + Send>) -> Self {
-        let rows = TextSpool::default();
-        Self { rows, out }
-    }
 }
 
 #[derive(Serialize)]
@@ -64,7 +56,7 @@ impl ReplayReport for JsonReport {
         Ok(())
     }
 
-    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
+    fn finish(&mut self, totals: &ReplayTotals, out: &mut dyn Write) -> io::Result<()> {
         let ReplayTotals {
             files,
             turns,
@@ -78,11 +70,10 @@ impl ReplayReport for JsonReport {
             ..
         } = totals;
         write!(
-            self.out,
+            out,
             r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"stale":{stale},"unrecorded":{unrecorded},"abandoned":{abandoned},"differ":["#
         )?;
-        self.rows.drain_to(&mut self.out)?;
-        writeln!(self.out, "]}}")?;
-        self.out.flush()
+        self.rows.drain_to(out)?;
+        writeln!(out, "]}}")
     }
 }

@@ -9,6 +9,7 @@ use crate::replay::reports::{self, ReplayReport, TextSpool, diff};
 use toolq_core::text::escape;
 
 /// The report for CI servers.
+#[derive(Default)]
 pub struct JunitReport {
     /// The file and the line on which each tool starts.
     tool_locations: HashMap<String, String>,
@@ -16,7 +17,6 @@ pub struct JunitReport {
     suites: TextSpool,
     suite: TestSuite,
     totals: SuiteCounts,
-    out: Box<dyn Write + Send>,
 }
 
 /// The suite of the current recording.
@@ -37,14 +37,11 @@ struct SuiteCounts {
 }
 
 impl JunitReport {
-    /// Creates a report that is written to `out` at the end. `tool_locations` has the file and the line of each tool.
-    pub fn new(tool_locations: HashMap<String, String>, out: Box<dyn Write + Send>) -> Self {
+    /// `tool_locations` has the file and the line of each tool.
+    pub fn new(tool_locations: HashMap<String, String>) -> Self {
         Self {
             tool_locations,
-            suites: TextSpool::default(),
-            suite: TestSuite::default(),
-            totals: SuiteCounts::default(),
-            out,
+            ..Self::default()
         }
     }
 
@@ -141,16 +138,15 @@ impl ReplayReport for JunitReport {
         ))
     }
 
-    fn finish(&mut self, _: &ReplayTotals) -> io::Result<()> {
+    fn finish(&mut self, _: &ReplayTotals, out: &mut dyn Write) -> io::Result<()> {
         self.end_suite()?;
         writeln!(
-            self.out,
+            out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"toolq replay\" {}>",
             self.totals.to_attributes()
         )?;
-        self.suites.drain_to(&mut self.out)?;
-        writeln!(self.out, "</testsuites>")?;
-        self.out.flush()
+        self.suites.drain_to(out)?;
+        writeln!(out, "</testsuites>")
     }
 }
 

@@ -15,27 +15,16 @@ const MAX_ROWS: usize = 100;
 const MAX_DIFFS: usize = 20;
 
 /// The Markdown report. It stays far below GitHub's limit of 1 MiB.
+#[derive(Default)]
 pub struct MarkdownReport {
     rows: Vec<String>,
     diffs: Vec<String>,
     /// Number of differences that aren't listed.
     omitted_count: usize,
     unreadable: Vec<String>,
-    out: Box<dyn Write + Send>,
 }
 
 impl MarkdownReport {
-    /// Creates a report that is written to `out` at the end.
-    pub fn new(out: Box<dyn Write + Send>) -> Self {
-        Self {
-            rows: Vec::new(),
-            diffs: Vec::new(),
-            omitted_count: 0,
-            unreadable: Vec::new(),
-            out,
-        }
-    }
-
     fn add_difference(&mut self, case: &ReplayCase<'_>, difference: &CaseDifference) {
         if self.rows.len() == MAX_ROWS {
             self.omitted_count += 1;
@@ -81,7 +70,7 @@ impl ReplayReport for MarkdownReport {
         Ok(())
     }
 
-    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
+    fn finish(&mut self, totals: &ReplayTotals, out: &mut dyn Write) -> io::Result<()> {
         let title = match totals.differing {
             0 if !self.unreadable.is_empty() => "some recordings can't be read".to_owned(),
             0 if totals.stale > 0 => "no call differs, some are stale".to_owned(),
@@ -111,8 +100,7 @@ impl ReplayReport for MarkdownReport {
         for diff in &self.diffs {
             let _ = write!(page, "\n{diff}\n");
         }
-        self.out.write_all(page.as_bytes())?;
-        self.out.flush()
+        out.write_all(page.as_bytes())
     }
 }
 

@@ -12,6 +12,7 @@ mod tests;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::path::PathBuf;
 
 use crate::input::create_temporary_file;
 use crate::pages::ReplayState;
@@ -41,27 +42,18 @@ pub trait ReplayReport: Send {
         Ok(())
     }
 
-    /// Completes the report.
+    /// Completes the report. Nothing is written to `out` before.
     ///
     /// # Errors
     /// The report can't be written.
-    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()>;
+    fn finish(&mut self, totals: &ReplayTotals, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Passes everything to several reports.
-impl ReplayReport for Vec<Box<dyn ReplayReport>> {
-    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
-        self.iter_mut().try_for_each(|report| report.add_case(case))
-    }
-
-    fn add_unreadable(&mut self, file: &str, message: &str) -> io::Result<()> {
-        let mut reports = self.iter_mut();
-        reports.try_for_each(|report| report.add_unreadable(file, message))
-    }
-
-    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
-        self.iter_mut().try_for_each(|report| report.finish(totals))
-    }
+/// A report, and where it goes.
+pub(crate) struct OpenReport {
+    pub path: PathBuf,
+    pub out: Box<dyn Write + Send>,
+    pub report: Box<dyn ReplayReport>,
 }
 
 // One-line descriptions of findings.

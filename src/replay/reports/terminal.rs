@@ -122,7 +122,7 @@ impl ReplayReport for TerminalReport {
         Ok(())
     }
 
-    fn finish(&mut self, _: &ReplayTotals) -> io::Result<()> {
+    fn finish(&mut self, _: &ReplayTotals, _: &mut dyn Write) -> io::Result<()> {
         if self.omitted_count > 0 {
             let _ = writeln!(
                 self.out,
