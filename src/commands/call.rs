@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::args::{ApprovalFlags, BudgetFlags, CallFormat, LogFlags, WatchFlags, parse_jobs};
 use crate::context::CommandContext;
+use crate::events::Observed;
 use crate::output::{CommandError, Exit, stdout};
-use crate::session::{CallSource, RunSession, RunSinks};
+use crate::session::{CallSource, RunSession};
 use crate::settings::{LogSettings, SessionSettings};
 use redact::Mask;
 use toolq_core::answer::render_answers;
@@ -21,9 +22,9 @@ use toolq_core::check::CallChecker;
 use toolq_core::json::{Input, MAX_INPUT_BYTES, expect_json, indent_json};
 use toolq_core::text::{quote_for_shell, suggest_name, to_millis};
 use toolq_core::types::{
-    AgentUsage, AnswerForm, Backing, Call, CallAnswer, CallKind, CallRef, CheckedCall, EmitError,
-    Event, EventSink, RejectionReason, ReportedUsage, ResultContent, Status, Tool, ToolsConfig,
-    Verdict, format_usd,
+    AgentUsage, AnswerForm, Backing, Call, CallAnswer, CallKind, CallRef, CheckedCall, Event,
+    EventSink, RejectionReason, ReportedUsage, ResultContent, Status, Tool, ToolsConfig, Verdict,
+    format_usd,
 };
 
 #[derive(Debug, Args)]
@@ -209,14 +210,21 @@ async fn run_call(
     session.describe_tools(std::slice::from_ref(&call)).await;
     let checked = session.setup.checker.check_call(call);
     check_accepted(&checked)?;
-    let parts = session.turn_parts();
-    let calls = parts.engine.recall(vec![checked], parts.writes).await;
+    let RunSession {
+        engine,
+        sinks,
+        writes,
+        ..
+    } = session;
+    let calls = engine.recall(vec![checked], writes).await;
     let mut answer = None;
     let mut delivery = |_: &Arc<CallRef>, only: CallAnswer, _: &mut dyn EventSink| {
         answer = Some(only);
     };
-    let RunSession { engine, sinks, .. } = session;
-    let mut sink = TranscriptSink { transcript, sinks };
+    let mut sink = Observed {
+        sink: sinks,
+        observe: |event: &Event<'_>| transcript.record_event(event),
+    };
     engine.run_turn(0, calls, &mut sink, &mut delivery).await;
     Ok(answer)
 }
@@ -229,25 +237,6 @@ fn answer_text(answer: &CallAnswer) -> String {
             let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
             format!("[{}]", blocks.join(","))
         }
-    }
-}
-
-/// Takes events down, then passes them on.
-struct TranscriptSink<'s> {
-    transcript: &'s mut AgentTranscript,
-    sinks: &'s mut RunSinks,
-}
-
-impl EventSink for TranscriptSink<'_> {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            self.transcript.record_event(event);
-        }
-        self.sinks.emit(events)
-    }
-
-    fn shows_progress(&self, call: &CallRef) -> bool {
-        self.sinks.shows_progress(call)
     }
 }
 

@@ -8,4 +8,4 @@ mod ndjson;
 pub(crate) mod target;
 
 pub(crate) use ndjson::NdjsonSink;
-pub(crate) use target::emit_to_all;
+pub(crate) use target::{Observed, emit_to_all};

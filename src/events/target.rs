@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{FdFlags, fcntl_getfd};
 
 use crate::output::{CommandError, check_output_file, follow_links};
-use toolq_core::types::{EmitError, Event, EventSink};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 
 const STDOUT_IS_TAKEN: &str = "stdout is reserved for results";
 const LOG_IS_TAKEN: &str = "it is the session log, which may contain only records";
@@ -166,11 +166,28 @@ pub fn emit_to_all(
     recorded
 }
 
+/// Shows each event to `observe`, then passes it on to `sink`.
+pub(crate) struct Observed<'s, F> {
+    pub(crate) sink: &'s mut dyn EventSink,
+    pub(crate) observe: F,
+}
+
+impl<F: FnMut(&Event<'_>) + Send> EventSink for Observed<'_, F> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        events.iter().for_each(&mut self.observe);
+        self.sink.emit(events)
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.sink.shows_progress(call)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use toolq_core::types::{CallRef, TurnOrigin, Verdict};
+    use toolq_core::types::{TurnOrigin, Verdict};
     use toolq_testing::call_with_estimate;
 
     #[derive(Default)]

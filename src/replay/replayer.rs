@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::events::Observed;
 use crate::replay::case::{ReplayCase, ReplayTotals, find_unapplied};
 use crate::replay::compare::IdRenaming;
 use crate::replay::policy::{self, ExecutePolicy, ReplaySettings};
@@ -18,8 +19,8 @@ use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::json::Input;
 use toolq_core::transcript::{InputError, Recording};
 use toolq_core::types::{
-    Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, NotExecutedCause, Outcome,
-    Tool, ToolsConfig, Verdict,
+    Call, CallAnswer, CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome, Tool,
+    ToolsConfig, Verdict,
 };
 use toolq_engine::{Engine, RunControl};
 
@@ -193,7 +194,11 @@ impl RecordingReplayer {
         let checked = self
             .checker
             .check_turn(turn.with_number(self.previous_turns + number));
-        let mut collector = ResultCollector::new(sink);
+        let mut results = HashMap::new();
+        let mut sink = Observed {
+            sink,
+            observe: |event: &Event<'_>| results.extend(ActualResult::of_event(event)),
+        };
         let to_run = self.calls_to_run(number, file.recording, &checked)?;
         if !to_run.is_empty() {
             let number = self.previous_turns + number;
@@ -202,12 +207,12 @@ impl RecordingReplayer {
                 let _ = sink.emit(&[Event::ResultWritten { call }]);
             };
             engine
-                .run_turn(number, to_run, &mut collector, &mut delivery)
+                .run_turn(number, to_run, &mut sink, &mut delivery)
                 .await;
         }
         for checked in &checked {
             let position = checked.repeats.unwrap_or(checked.call.position);
-            let mut actual = collector.results.get(&position).cloned();
+            let mut actual = results.get(&position).cloned();
             if let (Some(copied_tools), Some(actual)) = (&self.copied_tools, &mut actual) {
                 copied_tools.restore_paths(&mut actual.answer);
             }
@@ -314,45 +319,26 @@ pub(crate) struct ActualResult {
     pub(super) in_doubt: bool,
 }
 
-/// Collects the results of a turn, and passes all events on.
-struct ResultCollector<'e> {
-    next: &'e mut dyn EventSink,
-    /// The results by position in the turn.
-    results: HashMap<usize, ActualResult>,
-}
-
-impl<'e> ResultCollector<'e> {
-    pub(super) fn new(next: &'e mut dyn EventSink) -> Self {
-        let results = HashMap::new();
-        Self { next, results }
-    }
-}
-
-impl EventSink for ResultCollector<'_> {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            if let Event::Finished {
-                call,
-                outcome,
-                answer,
-                duration,
-                ..
-            } = event
-            {
-                let actual = ActualResult {
-                    answer: (*answer).clone(),
-                    duration: *duration,
-                    halted: is_halted(outcome),
-                    in_doubt: outcome.is_in_doubt(),
-                };
-                self.results.insert(call.position, actual);
-            }
-        }
-        self.next.emit(events)
-    }
-
-    fn shows_progress(&self, call: &CallRef) -> bool {
-        self.next.shows_progress(call)
+impl ActualResult {
+    /// Returns the result of a call that has ended, with its position in the turn.
+    fn of_event(event: &Event<'_>) -> Option<(usize, Self)> {
+        let Event::Finished {
+            call,
+            outcome,
+            answer,
+            duration,
+            ..
+        } = event
+        else {
+            return None;
+        };
+        let actual = Self {
+            answer: (*answer).clone(),
+            duration: *duration,
+            halted: is_halted(outcome),
+            in_doubt: outcome.is_in_doubt(),
+        };
+        Some((call.position, actual))
     }
 }
 

@@ -9,11 +9,9 @@ use tokio::runtime::Runtime;
 use crate::context::CommandContext;
 use crate::output::{CommandError, StderrWriter};
 use crate::session::runtime::{build_runtime, new_call_setup};
-use crate::terminal::ProgressScreen;
 use toolq_core::text::escape;
 use toolq_core::types::{
-    CallRef, DescribeResult, EmitError, Event, EventSink, ServerConfig, Tool, ToolsConfig,
-    UnlockedServer,
+    DescribeResult, EmitError, Event, EventSink, ServerConfig, Tool, ToolsConfig, UnlockedServer,
 };
 use toolq_engine::{Engine, ServerAnnouncement, ServerLister, check_machine};
 
@@ -44,17 +42,15 @@ impl<'a> ToolDescriber<'a> {
 
     /// Describes `tools` in parallel. Each result is stored in its tool.
     pub fn describe_tools(&self, tools: &[Arc<Tool>]) {
-        let mut null_sink = NullSink;
-        let mut sink = DescribeWarningSink::new(&mut null_sink, &self.context.stderr, None);
         let discovery = self.engine.schema_discovery();
+        let mut sink = DiscoveryWarnings(&self.context.stderr);
         self.runtime.block_on(discovery.discover(tools, &mut sink));
     }
 
     /// Asks `servers` for their tools, all at the same time. Each answer is stored with its server.
     pub fn list_servers(&self, servers: &[Arc<UnlockedServer>]) {
-        let mut null_sink = NullSink;
-        let mut sink = DescribeWarningSink::new(&mut null_sink, &self.context.stderr, None);
         let discovery = self.engine.schema_discovery();
+        let mut sink = DiscoveryWarnings(&self.context.stderr);
         let listing = discovery.list_servers(servers, &mut sink);
         self.runtime.block_on(listing);
     }
@@ -62,89 +58,50 @@ impl<'a> ToolDescriber<'a> {
     /// Ends the servers that were asked.
     pub fn close(self) {
         // Nothing records what happened to them.
-        let _ = self.engine.end_servers(&mut NullSink);
+        let _ = self
+            .engine
+            .end_servers(&mut DiscoveryWarnings(&self.context.stderr));
         self.engine.close();
     }
 }
 
-struct NullSink;
+/// Prints warnings, and nothing else.
+struct DiscoveryWarnings<'a>(&'a StderrWriter);
 
-impl EventSink for NullSink {
-    fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
+impl EventSink for DiscoveryWarnings<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let warnings = events.iter().flat_map(discovery_warnings);
+        warnings.for_each(|warning| self.0.print_warning(&warning));
         Ok(())
     }
 }
 
-/// Warns when a tool can't describe itself, and passes all events on to another sink.
-pub struct DescribeWarningSink<'a> {
-    inner: &'a mut dyn EventSink,
-    stderr: &'a StderrWriter,
-    screen: Option<ProgressScreen>,
-}
-
-impl<'a> DescribeWarningSink<'a> {
-    /// Creates a sink that forwards to `inner` and hides `screen` while it prints a warning.
-    pub fn new(
-        inner: &'a mut dyn EventSink,
-        stderr: &'a StderrWriter,
-        screen: Option<ProgressScreen>,
-    ) -> Self {
-        Self {
-            inner,
-            stderr,
-            screen,
-        }
-    }
-
-    fn warn_undescribed(&self, name: &str, why: &str) {
-        self.warn(&format!(
-            "{name} could not describe itself, so none of its calls will run: {why}"
-        ));
-    }
-
-    fn warn_unlisted(&self, server: &UnlockedServer) {
-        let name = &server.server.name;
-        match server.listing() {
-            Some(Err(why)) => self.warn(&format!(
-                "the server {name} couldn't be asked for its tools, so none of them can be called: {}",
-                escape(why)
-            )),
-            Some(Ok(listing)) => {
-                for problem in &listing.problems {
-                    self.warn(&format!("{name}: {}", escape(problem)));
+/// Returns warnings about a tool that can't describe itself, or a server that can't be asked for its tools.
+pub(super) fn discovery_warnings(event: &Event<'_>) -> Vec<String> {
+    match event {
+        Event::Described { tool, .. } => match tool.describe_result() {
+            Some(DescribeResult::Err(why)) => vec![format!(
+                "{} could not describe itself, so none of its calls will run: {why}",
+                tool.name
+            )],
+            _ => Vec::new(),
+        },
+        Event::ToolsListed { server, .. } => {
+            let name = &server.server.name;
+            match server.listing() {
+                Some(Err(why)) => vec![format!(
+                    "the server {name} couldn't be asked for its tools, so none of them can be called: {}",
+                    escape(why)
+                )],
+                Some(Ok(listing)) => {
+                    let problems = listing.problems.iter();
+                    let warn = |problem: &String| format!("{name}: {}", escape(problem));
+                    problems.map(warn).collect()
                 }
-            }
-            None => {}
-        }
-    }
-
-    fn warn(&self, message: &str) {
-        let warn = || self.stderr.print_warning(message);
-        match &self.screen {
-            Some(screen) => screen.suspend(warn),
-            None => warn(),
-        }
-    }
-}
-
-impl EventSink for DescribeWarningSink<'_> {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let result = self.inner.emit(events);
-        for event in events {
-            if let Event::Described { tool, .. } = event
-                && let Some(DescribeResult::Err(why)) = tool.describe_result()
-            {
-                self.warn_undescribed(&tool.name, why);
-            }
-            if let Event::ToolsListed { server, .. } = event {
-                self.warn_unlisted(server);
+                None => Vec::new(),
             }
         }
-        result
-    }
-
-    fn shows_progress(&self, call: &CallRef) -> bool {
-        self.inner.shows_progress(call)
+        _ => Vec::new(),
     }
 }
 

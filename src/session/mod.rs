@@ -6,7 +6,7 @@ mod runtime;
 pub(crate) mod signals;
 mod sinks;
 
-pub(crate) use describe::{DescribeWarningSink, SurveyReply, ToolDescriber, survey_servers};
+pub(crate) use describe::{SurveyReply, ToolDescriber, survey_servers};
 pub(crate) use run_session::{CallSource, RunSession};
 #[cfg(feature = "nats")]
 pub(crate) use runtime::{build_runtime, set_up_calls};

@@ -11,12 +11,11 @@ use tokio::task::JoinHandle;
 use crate::approval::build_approver;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::session::describe::DescribeWarningSink;
 use crate::session::runtime::{build_runtime, halt_when_stdout_closes, set_up_calls, spawn_ticker};
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
 use crate::settings::{CallSetup, LogTarget, SessionSettings};
-use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::check::undescribed_tools;
 use toolq_core::os::Clock;
 use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::types::{Call, Tool, ToolsConfig, TraceContext};
@@ -45,14 +44,6 @@ pub struct RunSession<'a> {
 
 /// What a session does until its calls are answered.
 type SessionWork<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
-
-/// The parts of a session that answer a turn.
-pub(crate) struct TurnParts<'s> {
-    pub(crate) engine: &'s mut Engine,
-    pub(crate) sink: DescribeWarningSink<'s>,
-    pub(crate) checker: &'s CallChecker,
-    pub(crate) writes: &'s mut RememberedWrites,
-}
 
 /// Where the calls of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,8 +165,9 @@ impl<'a> RunSession<'a> {
         let tools = Arc::clone(&self.setup.tools);
         if !tools.unlocked.is_empty() {
             let discovery = self.engine.schema_discovery();
-            let mut sink = self.warning_sink();
-            discovery.list_servers(&tools.unlocked, &mut sink).await;
+            discovery
+                .list_servers(&tools.unlocked, &mut self.sinks)
+                .await;
         }
     }
 
@@ -185,8 +177,7 @@ impl<'a> RunSession<'a> {
         let undescribed: Vec<_> = undescribed.cloned().collect();
         if !undescribed.is_empty() {
             let discovery = self.engine.schema_discovery();
-            let mut sink = self.warning_sink();
-            discovery.discover(&undescribed, &mut sink).await;
+            discovery.discover(&undescribed, &mut self.sinks).await;
         }
     }
 
@@ -194,25 +185,7 @@ impl<'a> RunSession<'a> {
     pub async fn describe_tools(&mut self, calls: &[Call]) {
         let undescribed = undescribed_tools(&self.setup.tools, calls);
         let discovery = self.engine.schema_discovery();
-        let mut sink = self.warning_sink();
-        discovery.discover(&undescribed, &mut sink).await;
-    }
-
-    /// Returns what answers a turn: the engine, the sink of its events, and what checks its calls.
-    pub(crate) fn turn_parts(&mut self) -> TurnParts<'_> {
-        let screen = self.sinks.screen();
-        TurnParts {
-            engine: &mut self.engine,
-            sink: DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen),
-            checker: &self.setup.checker,
-            writes: &mut self.writes,
-        }
-    }
-
-    /// Returns the sinks, with a warning for each tool that can't describe itself.
-    pub fn warning_sink(&mut self) -> DescribeWarningSink<'_> {
-        let screen = self.sinks.screen();
-        DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen)
+        discovery.discover(&undescribed, &mut self.sinks).await;
     }
 }
 

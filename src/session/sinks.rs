@@ -12,6 +12,7 @@ use crate::events::{NdjsonSink, emit_to_all, target};
 use crate::log_view::DoubtCollector;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
+use crate::session::describe::discovery_warnings;
 use crate::settings::{CallSetup, LogTarget, SessionSettings};
 use crate::terminal::{
     BarOptions, FailureList, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen,
@@ -31,6 +32,7 @@ pub struct RunSinks {
     display: Option<ProgressDisplay>,
     summary: RunSummary,
     doubts: Option<DoubtCollector>,
+    stderr: StderrWriter,
 }
 
 impl RunSinks {
@@ -71,6 +73,7 @@ impl RunSinks {
             summary,
             doubts: Some(DoubtCollector::new(log.map(Path::to_owned))),
             events,
+            stderr: context.stderr.clone(),
             log: None,
             removes_unused_log: false,
         })
@@ -179,7 +182,15 @@ impl EventSink for RunSinks {
                 .map(|doubts| doubts as &mut dyn EventSink),
         ];
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
-        emit_to_all(events, log, &mut readers)
+        let result = emit_to_all(events, log, &mut readers);
+        for warning in events.iter().flat_map(discovery_warnings) {
+            let print = || self.stderr.print_warning(&warning);
+            match self.screen() {
+                Some(screen) => screen.suspend(print),
+                None => print(),
+            }
+        }
+        result
     }
 
     fn shows_progress(&self, _: &CallRef) -> bool {

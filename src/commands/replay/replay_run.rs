@@ -18,7 +18,7 @@ use crate::replay::{
     RecordingReplayer, ReplayError, ReplayReport, RootCopy, TerminalReport, totals_label,
     update_recording,
 };
-use crate::session::{DescribeWarningSink, RunSession};
+use crate::session::RunSession;
 use toolq_core::text::list_some;
 use toolq_core::tools_file::YamlContent;
 use toolq_core::transcript::Recording;
@@ -128,9 +128,8 @@ impl<'a> ReplayRun<'a> {
         }
         let differing_before = self.replayer.totals().differing;
         let RunSession { engine, sinks, .. } = session;
-        let mut sink = DescribeWarningSink::new(sinks, &context.stderr, None);
         let (replayer, reports) = (&mut self.replayer, &mut self.reports);
-        let edits = replayer.replay_recording(&name, &recording, engine, &mut sink, reports);
+        let edits = replayer.replay_recording(&name, &recording, engine, sinks, reports);
         let edits = edits.await;
         if let Some(copy) = &mut self.copy
             && let Some(place) = copy.end_recording().map_err(ReplayError::EndCopy)?

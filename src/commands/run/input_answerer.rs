@@ -100,10 +100,13 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             let turn = recording.turn(index, self.arguments.input.all)?;
             let mut turn = turn.with_number(self.turns_before + index);
             turn.origin.input = Some(self.input_path.clone());
-            let parts = self.session.turn_parts();
-            let found = parts
-                .engine
-                .find_remembered_writes(turn, parts.checker, parts.writes);
+            let RunSession {
+                engine,
+                setup,
+                writes,
+                ..
+            } = &mut *self.session;
+            let found = engine.find_remembered_writes(turn, &setup.checker, writes);
             found.await;
         }
         Ok(())
@@ -117,15 +120,15 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     ) -> Result<(), CommandError> {
         printer.begin_turn(turn.answer_form);
         turn.origin.input = Some(self.input_path.clone());
-        let mut parts = self.session.turn_parts();
-        let (number, sink) = (turn.number, &mut parts.sink);
-        let known = (parts.checker, parts.writes);
-        let calls = parts.engine.prepare_turn(turn, known, sink).await;
+        let session = &mut *self.session;
+        let (number, sinks) = (turn.number, &mut session.sinks);
+        let known = (&*session.setup.checker, &mut session.writes);
+        let calls = session.engine.prepare_turn(turn, known, sinks).await;
         if let Some(plan) = &self.plan {
             plan.check_calls(&calls)?;
         }
         let failure = files::misplaced_failure(recording, &calls);
-        parts.engine.run_turn(number, calls, sink, printer).await;
+        session.engine.run_turn(number, calls, sinks, printer).await;
         self.failures.extend(failure);
         Ok(())
     }
@@ -338,10 +341,14 @@ impl InputAnswerer<'_, '_> {
     ) -> Result<Option<InputError>, CommandError> {
         let mut printer = self.new_printer(InputLayout::Document, 1);
         printer.begin_turn(form);
-        let mut parts = self.session.turn_parts();
-        let end = parts
-            .engine
-            .run_message(number, stream, parts.checker, &mut parts.sink, &mut printer)
+        let RunSession {
+            engine,
+            setup,
+            sinks,
+            ..
+        } = &mut *self.session;
+        let end = engine
+            .run_message(number, stream, &setup.checker, sinks, &mut printer)
             .await;
         self.check_output(&mut printer)?;
         if let Some(error) = end.broken {
