@@ -180,8 +180,10 @@ impl Submitter {
             input: input.to_owned(),
             number: turn.number,
         };
-        let form = form.unwrap_or(turn.answer_form);
-        let message = TurnMessage::new(turn, &self.tools_sha256, path, form);
+        let mut sent = turn.clone();
+        sent.answer_form = form.unwrap_or(turn.answer_form);
+        sent.origin.input = Some(path.to_owned());
+        let message = TurnMessage::new(sent, self.tools_sha256.clone());
         let payload = serde_json::to_vec(&message).map_err(|error| rejection(&name, error))?;
         let subject = name.turn_subject(&self.queue.name);
         let payload = Bytes::from(payload);

@@ -54,7 +54,9 @@ impl Worker<'_> {
             (message.headers.clone(), message.payload.clone())
         };
         let payload = self.queue.unpack(headers.as_ref(), payload).await?;
-        let (turn, tools_sha256) = TurnMessage::read(&payload)?;
+        let TurnMessage {
+            turn, tools_sha256, ..
+        } = TurnMessage::read(&payload)?;
         self.require_tools(&tools_sha256)?;
         let last = records.answer;
         let answer = self.run(name, &turn, records, holder, delivered).await?;

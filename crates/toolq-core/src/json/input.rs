@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -31,8 +33,21 @@ struct InputText {
     meaning: OnceLock<[u8; 32]>,
 }
 
+impl Serialize for Input {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(raw.get()).map_err(D::Error::custom)
+    }
+}
+
 /// Why a text isn't a valid input.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum InvalidInput {
     /// The input is missing or `null`.
     #[error("the input is missing; pass an object, or `{{}}` for no arguments")]

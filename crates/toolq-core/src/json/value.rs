@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// With at most this many keys, comparing every pair is faster than sorting.
@@ -344,7 +345,7 @@ fn find_nested_end(bytes: &[u8], mut at: usize) -> Option<usize> {
 // The kinds of JSON values.
 
 /// The kind of a JSON value. Displayed as a phrase for messages: "an object".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "JSON has these kinds")]
 pub enum JsonKind {
     #[strum(to_string = "an object")]

@@ -11,7 +11,7 @@ use crate::json::{Input, InvalidInput};
 use crate::types::dialect::AnswerForm;
 
 /// The calls of one assistant message. Turns run one after another.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Turn {
     /// Counted from 0 over the whole input. Answered turns count too, so a turn keeps its number when its input is run again.
     pub number: usize,
@@ -20,6 +20,7 @@ pub struct Turn {
     /// Number of calls left out here because the input already holds their results.
     pub answered_count: usize,
     /// Calls left out here because the conversation went on without their results.
+    #[serde(skip)]
     pub abandoned: Vec<Call>,
     /// The form to answer in, which mirrors the form of the turn.
     pub answer_form: AnswerForm,
@@ -39,7 +40,7 @@ pub struct Turn {
 
 /// Where a turn comes from, as far as that is known. It changes nothing about how the turn runs, but tells calls apart that look
 /// the same.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnOrigin {
     /// The path of the input as it was given, or `-` for stdin.
     pub input: Option<String>,
@@ -135,7 +136,7 @@ impl Turn {
 }
 
 /// How the model writes the input of a call, and how the call is answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallKind {
     /// As a JSON object.
     #[default]
@@ -145,7 +146,7 @@ pub enum CallKind {
 }
 
 /// What a model's message asks for: a `tool_use` block, a `tool_calls` entry, a `function_call` item or part, and so on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     /// The number of its turn. Every agent counts its turns from 0.
     pub turn: usize,
@@ -163,6 +164,7 @@ pub struct Call {
     /// The input, or why it is invalid.
     pub input: Result<Input, Box<InvalidInput>>,
     /// The call of the agent that made this call, or `None` if the call comes from the input.
+    #[serde(skip)]
     pub parent: Option<Arc<CallRef>>,
 }
 
@@ -285,7 +287,7 @@ fn uuids_in(id: &str) -> impl Iterator<Item = &str> {
 
 /// A digest of where a call stands. Few bits suffice: a mistake only makes a call look like another that has the same tool and
 /// input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display, Serialize, Deserialize)]
 #[display("{}", BASE64URL_NOPAD.encode(_0))]
 pub struct ContextDigest([u8; 6]);
 
