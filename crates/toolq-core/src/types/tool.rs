@@ -203,6 +203,7 @@ pub enum OutputKind {
 
 /// A key of `messages`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names are the keys of tools.yaml")]
 pub enum MessageKey {
     Timeout,
     Failed,
