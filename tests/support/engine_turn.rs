@@ -19,10 +19,10 @@ use toolq_core::os::Environment;
 use toolq_core::types::{
     AcceptedCall, ApprovalPolicy, Backing, Call, CallAnswer, CallKind, CallRef, CallTimeouts,
     CheckedCall, CommandBacking, CommandInvocation, CommandLimits, Compare, Effect, EmitError,
-    Event, EventSink, FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers,
-    OnDoubt, OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody,
-    ResultContent, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits, StatusTemplates,
-    StderrUse, StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
+    Event, EventSink, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnDoubt,
+    OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody, ResultContent,
+    RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits, StatusTemplates, StderrUse,
+    StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -361,7 +361,6 @@ impl TestTurn {
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
                 prices: toolq_core::types::PriceTable::default(),
-                formats: FormatPolicy::Annotate,
                 digest: String::new(),
                 servers: Vec::new(),
                 unlocked: Vec::new(),

@@ -16,10 +16,9 @@ use serde_json::{Value, json};
 use toolq_core::json::Input;
 use toolq_core::types::{
     AcceptedCall, ApprovalPolicy, Backing, Call, CallKind, CallTimeouts, CheckedCall,
-    CommandInvocation, Compare, Effect, EnvFile, FormatPolicy, Invocation, OnDoubt, OnFailure,
-    OutputKind, PriceTable, ProblemDetail, Rejection, RejectionReason, RetryPolicy, SafetyPolicy,
-    SafetySource, StartLimits, StatusTemplates, StdinContent, Template, TemplatePart, Tool,
-    ToolsConfig, Verdict,
+    CommandInvocation, Compare, Effect, EnvFile, Invocation, OnDoubt, OnFailure, OutputKind,
+    PriceTable, ProblemDetail, Rejection, RejectionReason, RetryPolicy, SafetyPolicy, SafetySource,
+    StartLimits, StatusTemplates, StdinContent, Template, TemplatePart, Tool, ToolsConfig, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -90,7 +89,6 @@ pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: PriceTable::default(),
-        formats: FormatPolicy::Annotate,
         digest: "00".repeat(32),
     }
 }
@@ -130,7 +128,6 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: PriceTable::default(),
-        formats: FormatPolicy::Annotate,
         digest: String::new(),
     })
 }

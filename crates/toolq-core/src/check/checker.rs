@@ -160,11 +160,11 @@ impl CallChecker {
             invocation::build_invocation(tool, &valid.input).map_err(rejection::invalid_input)?;
         let probe =
             invocation::build_probe(tool, &valid.input).map_err(rejection::invalid_input)?;
-        let matches = || compiled.matches_when(&tool.safety, &valid, &self.tools);
+        let matches = || compiled.matches_when(&tool.safety, &valid);
         let needs_approval = match task_agent(tool, &valid.value) {
             // A `when` schema covers the agent's own input, so it can't judge a task.
             Some(agent) => agent.approve != ApprovalPolicy::Never,
-            None => compiled.needs_approval(&tool.approve, &valid, &self.tools),
+            None => compiled.needs_approval(&tool.approve, &valid),
         };
         let locks = locks::build_locks(tool, &valid.input, &self.tools.root)
             .map_err(rejection::invalid_input)?;

@@ -47,14 +47,14 @@ pub(crate) fn validate_input(
             is_coerced: false,
         });
     }
-    let schema = compile_input_schema(tool, compiled, tools)?;
+    let schema = compile_input_schema(tool, compiled)?;
     let filled = schema
         .fill_defaults(input)
         .map_err(|fault| rejection::unreadable_input(&fault))?;
     let before_coercion = filled.is_some().then(|| input.clone());
     let filled = filled.unwrap_or_else(|| input.clone());
     let value = filled.to_value();
-    if schema.accepts_input(&filled, &value) {
+    if schema.accepts(&value) {
         return Ok(ValidInput {
             input: filled,
             value,
@@ -82,7 +82,7 @@ pub(crate) fn validate_input(
             is_coerced: true,
         });
     }
-    let problems = schema.input_problems(&filled, &value);
+    let problems = schema.problem_details(&value);
     let problems = problems_of_model(problems, &value, &input.to_value());
     Err(rejection::invalid_input(problems))
 }
@@ -105,11 +105,10 @@ fn problems_of_model(
 fn compile_input_schema<'c>(
     tool: &Tool,
     compiled: &'c CompiledSchemas,
-    tools: &ToolsConfig,
 ) -> Result<&'c CompiledSchema, Rejection> {
     let schema = compiled
         .input
-        .get_or_init(|| CompiledSchema::compile_with_formats(tool.input_schema(), tools.formats));
+        .get_or_init(|| CompiledSchema::compile(tool.input_schema()));
     let schema = schema.as_ref();
     schema.map_err(|faults| rejection::unusable_schema(faults))
 }
@@ -132,7 +131,7 @@ fn coerce_input(input: &Input, value: &Value, schema: &CompiledSchema) -> Option
             candidate = filled;
         }
         let value = candidate.to_value();
-        if schema.accepts_input(&candidate, &value) {
+        if schema.accepts(&value) {
             return Some((candidate, value));
         }
         if let Some(valid) = schema.fill_valid_defaults(&without_defaults) {
@@ -267,29 +266,18 @@ impl ToolIndex {
 impl CompiledSchemas {
     /// Returns whether the input matches the `concurrency_safe.when` schema. A schema that doesn't compile matches
     /// nothing.
-    pub(crate) fn matches_when(
-        &self,
-        safety: &SafetyPolicy,
-        valid: &ValidInput,
-        tools: &ToolsConfig,
-    ) -> bool {
+    pub(crate) fn matches_when(&self, safety: &SafetyPolicy, valid: &ValidInput) -> bool {
         let SafetyPolicy::When(schema) = safety else {
             return false;
         };
         let when = self
             .when
-            .get_or_init(|| CompiledSchema::compile_with_formats(schema, tools.formats).ok());
-        when.as_ref()
-            .is_some_and(|when| when.accepts_input(&valid.input, &valid.value))
+            .get_or_init(|| CompiledSchema::compile(schema).ok());
+        when.as_ref().is_some_and(|when| when.accepts(&valid.value))
     }
 
     /// Returns whether a call with this input needs an approval. One whose schema doesn't compile does.
-    pub(crate) fn needs_approval(
-        &self,
-        policy: &ApprovalPolicy,
-        valid: &ValidInput,
-        tools: &ToolsConfig,
-    ) -> bool {
+    pub(crate) fn needs_approval(&self, policy: &ApprovalPolicy, valid: &ValidInput) -> bool {
         let schema = match policy {
             ApprovalPolicy::Never => return false,
             ApprovalPolicy::Always => return true,
@@ -297,9 +285,8 @@ impl CompiledSchemas {
         };
         let when = self
             .approve_when
-            .get_or_init(|| CompiledSchema::compile_with_formats(schema, tools.formats).ok());
-        when.as_ref()
-            .is_none_or(|when| when.accepts_input(&valid.input, &valid.value))
+            .get_or_init(|| CompiledSchema::compile(schema).ok());
+        when.as_ref().is_none_or(|when| when.accepts(&valid.value))
     }
 }
 

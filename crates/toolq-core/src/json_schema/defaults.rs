@@ -13,9 +13,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use crate::json::{Input, InvalidInput, JsonEdits, JsonText, MAX_INPUT_VALUES, ParsedObject};
-use crate::json_schema::library::{
-    FormatPolicy, SchemaLibrary, meta_schema_root, validation_options,
-};
+use crate::json_schema::library::{SchemaLibrary, meta_schema_root, validation_options};
 use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
 use crate::json_schema::subschemas::{REFERENCE_KEYWORDS, Subschema};
 
@@ -63,7 +61,7 @@ fn rejects_own_default(schema: &Map<String, Value>, draft: Draft) -> bool {
     if has_reference(&own) {
         return false;
     }
-    let options = validation_options(SchemaLibrary::default(), FormatPolicy::Annotate);
+    let options = validation_options(SchemaLibrary::default());
     let validator = options.with_draft(draft).build(&own);
     validator.is_ok_and(|validator| !validator.is_valid(default))
 }

@@ -8,8 +8,6 @@ use std::sync::LazyLock;
 use jsonschema::{
     Draft, PatternOptions, Registry, RegistryBuilder, Retrieve, Uri, ValidationOptions,
 };
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::json_schema::subschemas::{
@@ -159,31 +157,17 @@ fn find_meta_schema(address: &str) -> Option<Value> {
 
 // How schemas are compiled.
 
-/// What the keyword `format` of a schema does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FormatPolicy {
-    /// Nothing: it's a note for the model.
-    #[default]
-    Annotate,
-    /// A value that doesn't have the format is invalid. Unknown formats are ignored.
-    Assert,
-}
-
 /// Maximum size of a compiled pattern, in bytes.
 pub(crate) const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The options with which toolq compiles every schema; `library` provides the schemas that it refers to.
-pub(crate) fn validation_options(
-    library: SchemaLibrary,
-    formats: FormatPolicy,
-) -> ValidationOptions<'static> {
+pub(crate) fn validation_options(library: SchemaLibrary) -> ValidationOptions<'static> {
     let has_foreign_meta_schema = library.has_foreign_meta_schema();
     let options = jsonschema::options()
         .with_base_uri(BASE_URI)
         .with_retriever(library)
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
-        .should_validate_formats(formats == FormatPolicy::Assert);
+        .should_validate_formats(false);
     // The registry is only built where it is needed.
     if has_foreign_meta_schema && let Some(registry) = ALL_META_SCHEMAS.as_ref() {
         return options.with_registry(registry);

@@ -5,7 +5,6 @@
 //! doesn't assert `format`.
 
 mod defaults;
-mod exact_keywords;
 mod keywords;
 mod library;
 mod patterns;
@@ -16,7 +15,6 @@ mod schema_graph;
 mod subschemas;
 
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
-pub use library::FormatPolicy;
 pub(crate) use patterns::PatternSyntax;
 pub use problem_details::ProblemDetail;
 pub(crate) use problem_details::TypeError;

@@ -11,9 +11,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use serde_json::{Value, json};
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::library::{
-    FormatPolicy, MAX_PATTERN_BYTES, SchemaLibrary, validation_options,
-};
+use crate::json_schema::library::{MAX_PATTERN_BYTES, SchemaLibrary, validation_options};
 use crate::json_schema::subschemas::{BASE_URI, SchemaError, find_subschemas};
 
 /// Finds the patterns that the linear-time engine rejects. Tries all of them together, except for small ones, and one by one
@@ -45,7 +43,7 @@ pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
             .map(|pattern| json!({"pattern": pattern}))
             .collect();
         patterns.is_empty()
-            || validation_options(SchemaLibrary::default(), FormatPolicy::Annotate)
+            || validation_options(SchemaLibrary::default())
                 .build(&json!({"allOf": each}))
                 .is_ok()
     };

@@ -297,7 +297,7 @@ fn list_types(kind: &TypeKind) -> Vec<JsonType> {
 // Turns validation errors into messages. Messages contain what the schema declares, never the input's values.
 
 /// Maximum length of a declared list or pattern in a message, in characters.
-pub(crate) const MAX_DECLARED_CHARS: usize = 400;
+const MAX_DECLARED_CHARS: usize = 400;
 
 /// Describes an error without the value. Where the location is known, missing keys, unknown keys and alternatives get
 /// more specific messages than these.
@@ -387,12 +387,11 @@ fn other_message(error: &ValidationError<'_>) -> String {
                 truncate(&property.to_string(), MAX_NAME_CHARS)
             )
         }
-        Kind::Custom { message, .. } => message.clone(),
         kind => format!("violates `{}` of the schema", kind.keyword()),
     }
 }
 
-pub(crate) fn format_options(options: &[Value]) -> String {
+fn format_options(options: &[Value]) -> String {
     let each: Vec<String> = options.iter().map(ToString::to_string).collect();
     truncate(&each.join(", "), MAX_DECLARED_CHARS)
 }
@@ -409,7 +408,7 @@ fn format_types(kind: &TypeKind) -> String {
 }
 
 /// Names the type of a value that should have another. Models write `null` for what they don't want to give.
-pub(crate) fn describe_found_type(value: &Value) -> &'static str {
+fn describe_found_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null (leave it out if it is optional)",
         Value::Bool(_) => "boolean",

@@ -4,15 +4,13 @@
 mod tests;
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::{SchemaDefaults, may_have_defaults};
-use crate::json_schema::exact_keywords::{InexactNumbers, with_exact_keywords};
-use crate::json_schema::library::{FormatPolicy, SchemaLibrary, validation_options};
+use crate::json_schema::library::{SchemaLibrary, validation_options};
 use crate::json_schema::problem_details::{self, ProblemDetail, TypeError};
 use crate::json_schema::schema_errors::{self, find_schema_errors, find_unknown_drafts};
 use crate::json_schema::schema_graph::SchemaGraph;
@@ -28,10 +26,6 @@ const MAX_PATHS_FOR_DETAILS: u64 = 4_096;
 pub struct CompiledSchema {
     source: Value,
     validator: Validator,
-    /// Validates the few inputs with numbers that a float doesn't hold. Compiled on first use.
-    exact_validator: OnceLock<Option<Validator>>,
-    library: SchemaLibrary,
-    formats: FormatPolicy,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
     max_detail_depth: usize,
     /// The defaults of missing values; `None` if the schema declares no defaults.
@@ -39,22 +33,11 @@ pub struct CompiledSchema {
 }
 
 impl CompiledSchema {
-    /// Compiles `schema`, in which `format` is a note.
+    /// Compiles `schema`.
     ///
     /// # Errors
     /// All of its errors, as from [`find_schema_errors`].
     pub fn compile(schema: &Value) -> Result<Self, Vec<SchemaError>> {
-        Self::compile_with_formats(schema, FormatPolicy::Annotate)
-    }
-
-    /// Compiles `schema`, in which `format` does what `formats` says.
-    ///
-    /// # Errors
-    /// All of its errors, as from [`find_schema_errors`].
-    pub fn compile_with_formats(
-        schema: &Value,
-        formats: FormatPolicy,
-    ) -> Result<Self, Vec<SchemaError>> {
         let (library, unreachable) = SchemaLibrary::load(schema);
         let draft = Draft::default().detect(schema);
         let graph = SchemaGraph::build(schema, draft, &library);
@@ -65,13 +48,10 @@ impl CompiledSchema {
             return Err(find_schema_errors(schema));
         };
         let defaults = SchemaDefaults::find(schema, draft, &library, graph.as_ref());
-        match validation_options(library.clone(), formats).build(schema) {
+        match validation_options(library).build(schema) {
             Ok(validator) => Ok(Self {
                 source: schema.clone(),
                 validator,
-                exact_validator: OnceLock::new(),
-                library,
-                formats,
                 max_detail_depth: graph.as_ref().map_or(usize::MAX, max_detail_depth),
                 defaults,
             }),
@@ -109,7 +89,7 @@ impl CompiledSchema {
     /// Fills in the defaults that leave `input` valid; returns `None` if `input` isn't valid as it came. A default must
     /// not invalidate a valid input.
     pub(crate) fn fill_valid_defaults(&self, input: &Input) -> Option<Input> {
-        let is_valid = |input: &Input| self.accepts_input(input, &input.to_value());
+        let is_valid = |input: &Input| self.accepts(&input.to_value());
         let defaults = self.defaults.as_ref().filter(|_| is_valid(input))?;
         let filled = defaults.fill_valid(input, is_valid);
         Some(filled.unwrap_or_else(|| input.clone()))
@@ -118,45 +98,6 @@ impl CompiledSchema {
     /// Returns whether `input` is valid. Faster than listing its problems.
     pub fn accepts(&self, input: &Value) -> bool {
         self.validator.is_valid(input)
-    }
-
-    /// Returns whether `input` is valid; `tree` is its own tree. Numbers are judged by all of their digits.
-    pub(crate) fn accepts_input(&self, input: &Input, tree: &Value) -> bool {
-        let numbers = InexactNumbers::find(input, tree);
-        if numbers.is_empty() {
-            return self.accepts(tree);
-        }
-        let validator = self.exact_validator();
-        numbers.scope(|| validator.is_some_and(|validator| validator.is_valid(tree)))
-    }
-
-    /// Lists every problem of `input`; `tree` is its own tree. Numbers are judged by all of their digits.
-    pub(crate) fn input_problems(&self, input: &Input, tree: &Value) -> Vec<ProblemDetail> {
-        let rounded = self.problem_details(tree);
-        let numbers = InexactNumbers::find(input, tree);
-        let Some(validator) = self.exact_validator().filter(|_| !numbers.is_empty()) else {
-            return rounded;
-        };
-        if is_deeper_than(tree, self.max_detail_depth) {
-            return vec![too_deep_problem()];
-        }
-        let exact = numbers
-            .scope(|| problem_details::collect_problem_details(validator, &self.source, tree));
-        // The exact keywords know less about alternatives, so they only speak where the others are wrong.
-        if rounded.is_empty() || exact.is_empty() {
-            exact
-        } else {
-            rounded
-        }
-    }
-
-    fn exact_validator(&self) -> Option<&Validator> {
-        self.exact_validator
-            .get_or_init(|| {
-                let options = validation_options(self.library.clone(), self.formats);
-                with_exact_keywords(options).build(&self.source).ok()
-            })
-            .as_ref()
     }
 
     /// Lists every problem of `input`, in the order of the schema; empty if it is valid.

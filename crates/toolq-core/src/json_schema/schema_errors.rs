@@ -11,7 +11,7 @@ use jsonschema::{Draft, ValidationError};
 use serde_json::{Map, Value, json};
 
 use crate::json::pointer_tokens;
-use crate::json_schema::library::{FormatPolicy, SchemaLibrary, validation_options};
+use crate::json_schema::library::{SchemaLibrary, validation_options};
 use crate::json_schema::patterns::{self, rejected_pattern_error, with_short_patterns};
 use crate::json_schema::problem_details::error_message;
 use crate::json_schema::schema_graph::SchemaGraph;
@@ -101,7 +101,7 @@ fn find_reference_errors(schema: &Value, draft: Draft, library: SchemaLibrary) -
     if graph.is_none() && !needs_compiler(schema, draft) {
         return Vec::new();
     }
-    let options = validation_options(library, FormatPolicy::Annotate);
+    let options = validation_options(library);
     let built = options.build(&with_short_patterns(schema));
     built
         .err()

@@ -51,8 +51,8 @@ fn find_included_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
         "include" if is_top_level => Some(
             "an included file doesn't include others: name them all in the file that includes this one",
         ),
-        "concurrency" | "root" | "secrets" | "builtins" | "defaults" | "messages" | "formats"
-        | "normalize" | "prices" | "env_file"
+        "concurrency" | "root" | "secrets" | "builtins" | "defaults" | "messages" | "normalize"
+        | "prices" | "env_file"
             if is_top_level =>
         {
             Some("write it in the file that includes this one, which has it for all tools")

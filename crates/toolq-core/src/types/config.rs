@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::json_schema::FormatPolicy;
 use crate::os::{EnvFile, Environment};
 use crate::types::server::{ServerConfig, ServerLock, ToolDefinition, ToolLock};
 use crate::types::tool::{Backing, BuiltinTool, MessageTemplates, Tool};
@@ -45,8 +44,6 @@ pub struct ToolsConfig {
     pub messages: MessageTemplates,
     /// Token prices by model name.
     pub prices: PriceTable,
-    /// What `format` in an `input_schema` does.
-    pub formats: FormatPolicy,
     /// SHA-256 of the file's bytes, in hex.
     pub digest: String,
 }

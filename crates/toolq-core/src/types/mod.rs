@@ -19,7 +19,7 @@ mod tool;
 mod usage;
 mod verdict;
 
-pub use crate::json_schema::{FormatPolicy, ProblemDetail};
+pub use crate::json_schema::ProblemDetail;
 pub use crate::os::EnvFile;
 pub use agent::*;
 pub use answer::*;

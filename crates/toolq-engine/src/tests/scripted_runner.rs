@@ -327,7 +327,6 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
             secrets: Vec::new(),
             messages: BTreeMap::default(),
             prices: toolq_core::types::PriceTable::default(),
-            formats: toolq_core::types::FormatPolicy::Annotate,
             digest: String::new(),
         }),
         jobs: jobs.try_into().unwrap(),

@@ -91,7 +91,6 @@ fn tools() -> ToolsConfig {
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
         prices: crate::types::PriceTable::default(),
-        formats: crate::types::FormatPolicy::Annotate,
         digest: String::new(),
     }
 }

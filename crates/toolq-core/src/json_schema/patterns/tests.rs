@@ -3,7 +3,6 @@ use serde_json::json;
 
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::library::validation_options;
-use crate::types::FormatPolicy;
 
 use super::*;
 
@@ -12,7 +11,7 @@ fn is_small(pattern: &str) -> bool {
 }
 
 fn compiles(pattern: &str) -> bool {
-    let options = validation_options(SchemaLibrary::default(), FormatPolicy::Annotate);
+    let options = validation_options(SchemaLibrary::default());
     options
         .build(&json!({"allOf": [{"pattern": pattern}]}))
         .is_ok()

@@ -32,7 +32,7 @@ use crate::tools_file::tables::when::{WhenField, check_when_of};
 use crate::tools_file::yaml::YamlNode;
 use crate::tools_lock::LockUse;
 use crate::types::{
-    Effect, EnvFile, FileProblem, FormatPolicy, MicroUsd, ModelPrice, PriceTable, Span, ToolsConfig,
+    Effect, EnvFile, FileProblem, MicroUsd, ModelPrice, PriceTable, Span, ToolsConfig,
 };
 
 /// Tools that a model may call, and how toolq runs them.
@@ -67,8 +67,6 @@ pub struct ToolsFile {
     pub rules: Field<Vec<Field<RuleFile>>>,
     /// Texts for the model when a call fails.
     pub messages: Field<MessagesFile>,
-    /// Whether `format` in an `input_schema` is checked: `annotate` (it isn't) or `assert`. Default: `annotate`.
-    pub formats: Field<FormatPolicy>,
     /// What `toolq replay` replaces in all texts before it compares them, after what a tool's own `normalize` does.
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Programs that serve tools by the Model Context Protocol (MCP), by name.
@@ -199,7 +197,6 @@ pub(crate) fn resolve_tools_file(
         dir: context.dir.to_owned(),
         own_files,
         messages,
-        formats: file.formats.copied().unwrap_or_default(),
         prices: resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
     }
