@@ -98,7 +98,9 @@ pub(crate) fn read_others(
     builder.others_speak();
     add_results(message, builder);
     let content = message.get("content");
-    if is_person && has_speech(content, says) {
+    // Those of Ollama stand beside the content.
+    let has_images = message.has_value("images");
+    if is_person && (has_images || has_speech(content, says)) {
         builder.person_speaks(content);
     }
 }

@@ -1,19 +1,17 @@
 //! Documents of Ollama's chat API: a response or the lines of a streamed one, a message, an array of messages, or a request.
-//! Unlike in chat completions, arguments are objects, and calls need no ids: results name their tools.
+//! Its messages are those of chat completions, except that arguments are objects, and calls need no ids: results name their tools.
 
-use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
-use crate::transcript::formats::conversation::{
-    add_results, has_speech, is_said, objects_at, read_objects, read_request, read_values,
-};
-use crate::transcript::index::CallId;
+use crate::transcript::formats::conversation::{objects_at, read_request, read_values};
+use crate::transcript::formats::openai_chat::{self, EXPECTED, OpenAiChat};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, non_empty_text, plain_result, read_input};
+use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
-/// What a list of messages or calls must have.
-const EXPECTED: &str = "a message or tool call";
+/// What its calls are, and how they are answered.
+const FORM: (Dialect, AnswerForm) = (Dialect::Ollama, AnswerForm::Ollama);
 
 /// Ollama's chat API.
 pub(crate) struct Ollama;
@@ -41,23 +39,19 @@ impl Format for Ollama {
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
-        let id = CallId::read(call, "id");
-        let Some(function) = call.get_object("function") else {
-            return RawCall::new(id, None, Err(InvalidInput::Missing));
-        };
-        let arguments = read_input(&[&function, call], "arguments");
-        RawCall::new(id, non_empty_text(&function, "name"), arguments)
-            .reject_duplicate_keys(&function)
-            .reject_duplicate_keys(call)
+        OpenAiChat.parse_call(call)
     }
 
     fn parse_result(&self, message: &ParsedObject) -> RecordedResult {
-        plain_result(message.get("content"))
+        OpenAiChat.parse_result(message)
     }
 }
 
 /// Reads a response, a message, or a request.
 fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    let read_message = |message: &ParsedObject<'a>, builder: &mut IndexBuilder| {
+        openai_chat::read_message(message, FORM, builder)
+    };
     if object.has_value("role") {
         return read_message(object, builder);
     }
@@ -70,9 +64,9 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
     };
     builder.enter_document();
     // A streamed response is a line for each part, up to the one that is done.
-    let turn = builder.open_running_turn(Dialect::Ollama, AnswerForm::Ollama);
+    let turn = builder.open_running_turn(FORM.0, FORM.1);
     builder.set_message(turn, object);
-    add_calls(&message, turn, builder)?;
+    openai_chat::add_calls(&message, turn, ResponseEnding::Complete, builder)?;
     if object.get_text("done_reason").as_deref() == Some("length") {
         builder.set_ending(turn, ResponseEnding::CutOff);
     }
@@ -80,41 +74,4 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
         builder.close_running_turn();
     }
     Ok(())
-}
-
-fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
-    match message.get_unique_text("role")?.as_deref() {
-        Some("assistant") => {
-            let turn = builder.open_turn(Dialect::Ollama, AnswerForm::Ollama);
-            return add_calls(message, turn, builder);
-        }
-        Some("user") => {
-            builder.others_speak();
-            add_results(message, builder);
-            let content = message.get("content");
-            let says = |part: &ParsedObject| part.get("text").is_some_and(is_said);
-            if has_speech(content, says) || message.has_value("images") {
-                builder.person_speaks(content);
-            }
-        }
-        _ => add_results(message, builder),
-    }
-    Ok(())
-}
-
-/// Adds the calls of a message to its turn.
-fn add_calls<'a>(
-    message: &ParsedObject<'a>,
-    turn: usize,
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    let calls = message
-        .get_unique("tool_calls")?
-        .and_then(JsonText::objects);
-    read_objects(calls.into_iter().flatten(), EXPECTED, |call| {
-        let function = call.get_object("function");
-        let tool = function.and_then(|function| function.get_text("name"));
-        let id = CallId::read(call, "id");
-        builder.add_call(turn, call.json(), (&[&id], tool.as_deref()))
-    })
 }

@@ -21,7 +21,10 @@ use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 const HISTORY_KEYS: [&str; 3] = ["messages", "traj", "history"];
 
 /// What a list of messages or calls must have.
-const EXPECTED: &str = "a message or tool call";
+pub(super) const EXPECTED: &str = "a message or tool call";
+
+/// What its calls are, and how they are answered.
+const FORM: (Dialect, AnswerForm) = (Dialect::OpenAiChat, AnswerForm::OpenAiChat);
 
 /// Chat completions.
 pub(crate) struct OpenAiChat;
@@ -94,7 +97,7 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
         return read_response(object, builder);
     }
     if object.has_value("role") {
-        return read_message(object, builder);
+        return read_message(object, FORM, builder);
     }
     let Some(history) = find_history(object)? else {
         let text = "this isn't a response, message, or request";
@@ -102,7 +105,9 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
     };
     builder.enter_document();
     builder.mark_request();
-    read_objects(history, EXPECTED, |entry| read_message(entry, builder))
+    read_objects(history, EXPECTED, |entry| {
+        read_message(entry, FORM, builder)
+    })
 }
 
 /// Returns the messages of a request or a trajectory.
@@ -140,7 +145,8 @@ fn read_response<'a>(
                 .with_hint("a single chunk of a stream isn't enough: pass the complete response")
         })?;
     let reason = choice.get_unique_text("finish_reason")?.unwrap_or_default();
-    let turn = add_turn(&message, ending(&reason), builder)?;
+    let turn = builder.open_turn(FORM.0, FORM.1);
+    add_calls(&message, turn, ending(&reason), builder)?;
     builder.set_message(turn, response);
     if choice.has_value("error") || response.has_value("error") {
         builder.set_ending(turn, ResponseEnding::Refused);
@@ -153,9 +159,17 @@ fn has_calls(choice: &ParsedObject) -> bool {
     message.is_some_and(|message| objects_at(&message, "tool_calls").next().is_some())
 }
 
-fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+/// Reads a message, whose calls have this dialect and form.
+pub(super) fn read_message<'a>(
+    message: &ParsedObject<'a>,
+    (dialect, form): (Dialect, AnswerForm),
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     match message.get_unique_text("role")?.as_deref() {
-        Some("assistant") => add_turn(message, ResponseEnding::Complete, builder).map(drop),
+        Some("assistant") => {
+            let turn = builder.open_turn(dialect, form);
+            add_calls(message, turn, ResponseEnding::Complete, builder)
+        }
         Some("user") => {
             let says =
                 |part: &ParsedObject| !is_result(part) && part.get("text").is_none_or(is_said);
@@ -169,14 +183,13 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     }
 }
 
-/// Adds a turn with the calls of one message, and returns its number. Calls follow the text, so a message that was cut off
-/// was cut in its last call.
-fn add_turn<'a>(
+/// Adds the calls of one message to its turn. Calls follow the text, so a message that was cut off was cut in its last call.
+pub(super) fn add_calls<'a>(
     message: &ParsedObject<'a>,
+    turn: usize,
     ending: ResponseEnding,
     builder: &mut IndexBuilder,
-) -> Result<usize, DocumentError<'a>> {
-    let turn = builder.open_turn(Dialect::OpenAiChat, AnswerForm::OpenAiChat);
+) -> DocumentResult<'a> {
     if has_refusal(message) {
         builder.set_ending(turn, ResponseEnding::Refused);
     }
@@ -185,7 +198,7 @@ fn add_turn<'a>(
         .get_unique("tool_calls")?
         .filter(|calls| !calls.is_null())
     else {
-        return reject_legacy_call(message).map(|()| turn);
+        return reject_legacy_call(message);
     };
     let calls = calls
         .objects()
@@ -201,7 +214,7 @@ fn add_turn<'a>(
         builder.add_call(turn, call.json(), (&[&id], tool.as_deref()))
     })?;
     builder.set_ending(turn, ending.after(has_calls));
-    Ok(turn)
+    Ok(())
 }
 
 /// Returns whether a message, or a piece of one, has a text in which the model refuses to answer.
