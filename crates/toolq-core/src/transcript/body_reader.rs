@@ -10,10 +10,9 @@ use serde_json::value::RawValue;
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::formats::{dialect_of_result, format_of};
-use crate::transcript::index::{RecordingIndex, TextEntry, TurnEntry};
+use crate::transcript::index::{CallIndexEntry, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::input_source::{InputError, OffsetError, SpooledInput};
 use crate::transcript::raw_call::extract_call;
-use crate::transcript::reply_pairing::ReplyEntry;
 use crate::types::{Call, Dialect, RecordedResult, TurnOrigin};
 
 /// Calls are read together if the gap between them is at most this many bytes.
@@ -105,23 +104,22 @@ impl BodyReader {
     /// that isn't too much.
     pub(crate) fn read_calls(
         &self,
-        index: &RecordingIndex,
-        turn: usize,
+        of_turn: &[CallIndexEntry],
+        turn: (usize, Dialect),
         wanted: &[usize],
     ) -> Result<Vec<Call>, InputError> {
         let are_near = |&before: &usize, &after: &usize| {
-            let end = index.call(before).end();
-            (end..=end + MAX_READ_GAP_BYTES).contains(&index.call(after).offset)
+            let end = of_turn[before].end();
+            (end..=end + MAX_READ_GAP_BYTES).contains(&of_turn[after].offset)
         };
         let mut calls = Vec::with_capacity(wanted.len());
         let mut names = HashSet::new();
         for near in wanted.chunk_by(are_near) {
-            let read_of = |&call: &usize| {
-                (index.call(call).end() - index.call(near[0]).offset) / MAX_READ_BYTES
-            };
+            let read_of =
+                |&call: &usize| (of_turn[call].end() - of_turn[near[0]].offset) / MAX_READ_BYTES;
             for run in near.chunk_by(|before, after| read_of(before) == read_of(after)) {
                 let read_before = calls.len();
-                self.read_run(index, turn, run, &mut calls)?;
+                self.read_run(of_turn, turn, run, &mut calls)?;
                 share_names(&mut calls[read_before..], &mut names);
             }
         }
@@ -130,20 +128,18 @@ impl BodyReader {
 
     fn read_run(
         &self,
-        index: &RecordingIndex,
-        turn: usize,
+        of_turn: &[CallIndexEntry],
+        (turn, dialect): (usize, Dialect),
         run: &[usize],
         calls: &mut Vec<Call>,
     ) -> Result<(), InputError> {
         let (Some(&first), Some(&last)) = (run.first(), run.last()) else {
             return Ok(());
         };
-        let begin = index.call(first).offset;
-        let text = self.spooled.read_text(begin, index.call(last).end())?;
-        let dialect = index.turn(turn).dialect;
-        let first_of_turn = index.calls_of_turn(turn).start;
-        for &call in run {
-            let entry = index.call(call);
+        let begin = of_turn[first].offset;
+        let text = self.spooled.read_text(begin, of_turn[last].end())?;
+        for &position in run {
+            let entry = of_turn[position];
             let object = extract_call(&text, entry, begin)
                 .ok_or_else(|| self.changed_error(entry.offset))?;
             let completed = self.load_stored_content(object.json().get(), entry.offset)?;
@@ -153,7 +149,7 @@ impl BodyReader {
                 _ => object,
             };
             let raw = format_of(dialect).parse_call(&object);
-            calls.push(raw.into_call(turn, call - first_of_turn));
+            calls.push(raw.into_call(turn, position));
         }
         Ok(())
     }

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ops::Range;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
-use crate::transcript::reply_pairing::{CallReplies, ReplyEntry};
 use crate::types::{AnswerForm, ContextDigest, Dialect, ResponseEnding};
 
 /// What the index stores about a turn.
@@ -33,7 +32,7 @@ pub(crate) struct TextEntry {
     pub len: u32,
 }
 
-/// What the index stores about a call. Only 16 bytes, since a recording may have millions of calls.
+/// What the index stores about a call. Only 48 bytes, since a recording may have millions of calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallIndexEntry {
     /// Offset of its JSON in the input.
@@ -42,20 +41,76 @@ pub(crate) struct CallIndexEntry {
     pub len: u32,
     /// Number of its turn.
     pub turn: u32,
+    /// Its result, even one that says that it didn't run.
+    pub reply: Option<ReplyEntry>,
+    /// It was started, and its end isn't recorded, or only that its run ended.
+    pub is_started: bool,
+    /// Its result says that it may or may not have run.
+    pub is_in_doubt: bool,
+    /// The conversation went past it.
+    pub is_passed: bool,
+    /// Offset of a result that may be its own, but names no call.
+    pub unsure: Option<NonZeroU64>,
 }
 
 impl CallIndexEntry {
+    /// A call without a result.
+    pub fn new(offset: u64, len: u32, turn: u32) -> Self {
+        Self {
+            offset,
+            len,
+            turn,
+            reply: None,
+            is_started: false,
+            is_in_doubt: false,
+            is_passed: false,
+            unsure: None,
+        }
+    }
+
     /// Returns the offset of the end of its JSON in the input.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
     }
+
+    /// Whether it has a result, other than one that says that it didn't run, was interrupted, or is in doubt.
+    fn is_answered(&self) -> bool {
+        let has_own_result = !self.is_in_doubt && !self.is_started;
+        has_own_result && self.reply.is_some_and(|reply| !reply.skipped)
+    }
+
+    /// Whether the conversation went on without its result.
+    pub fn is_abandoned(&self) -> bool {
+        self.is_passed && self.reply.is_none()
+    }
+
+    /// Whether it still needs a result.
+    pub fn is_open(&self) -> bool {
+        !self.is_answered() && !self.is_abandoned()
+    }
+
+    /// Returns the offset of a result that may be its own, but names no call, if it is open.
+    pub fn misplaced_result(&self) -> Option<u64> {
+        let is_waiting = self.is_open() && self.reply.is_none();
+        self.unsure.filter(|_| is_waiting).map(NonZeroU64::get)
+    }
+}
+
+/// What the index stores about a result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyEntry {
+    /// Offset of its JSON in the input.
+    pub offset: u64,
+    /// Length of its JSON, in bytes.
+    pub len: u32,
+    /// It says that the call didn't run, so the call is still open.
+    pub skipped: bool,
 }
 
 /// The turns in order, and the calls sorted by turn.
 pub(crate) struct RecordingIndex {
-    turns: Vec<TurnEntry>,
-    calls: Vec<CallIndexEntry>,
-    replies: CallReplies,
+    pub turns: Vec<TurnEntry>,
+    pub calls: Vec<CallIndexEntry>,
     /// The ids that different calls of a conversation have.
     pub shared_ids: Arc<BTreeSet<String>>,
     /// Number of results that name no call.
@@ -63,98 +118,13 @@ pub(crate) struct RecordingIndex {
 }
 
 impl RecordingIndex {
-    /// Creates an index. `replies` identifies calls by their position in `calls`.
-    pub fn new(
-        turns: Vec<TurnEntry>,
-        mut calls: Vec<CallIndexEntry>,
-        mut replies: CallReplies,
-        shared_ids: BTreeSet<String>,
-    ) -> Self {
-        // A log of several concurrent conversations interleaves their turns.
-        if !calls.is_sorted_by_key(|call| call.turn) {
-            let mut order: Vec<usize> = (0..calls.len()).collect();
-            order.sort_by_key(|&call| calls[call].turn);
-            replies = replies.reordered(&order);
-            calls = order.iter().map(|&call| calls[call]).collect();
-        }
-        Self {
-            turns,
-            calls,
-            replies,
-            shared_ids: shared_ids.into(),
-            misplaced_results: 0,
-        }
-    }
-
-    /// Returns the number of turns.
-    pub fn len(&self) -> usize {
-        self.turns.len()
-    }
-
-    pub fn turn(&self, number: usize) -> TurnEntry {
-        self.turns[number]
-    }
-
-    pub fn call(&self, call: usize) -> CallIndexEntry {
-        self.calls[call]
-    }
-
-    /// Returns which calls belong to a turn.
-    pub fn calls_of_turn(&self, number: usize) -> Range<usize> {
+    /// Returns the calls of a turn.
+    pub fn calls_of_turn(&self, number: usize) -> &[CallIndexEntry] {
         let before = |number| {
             self.calls
                 .partition_point(|call| (call.turn as usize) < number)
         };
-        before(number)..before(number + 1)
-    }
-
-    /// Returns whether a call has a result, other than one that says that it didn't run, was interrupted, or is in doubt.
-    pub fn is_answered(&self, call: usize) -> bool {
-        let has_own_result = !self.is_in_doubt(call) && !self.is_started(call);
-        has_own_result && self.reply(call).is_some_and(|reply| !reply.skipped)
-    }
-
-    /// Returns whether the conversation went on without the result of a call.
-    pub fn is_abandoned(&self, call: usize) -> bool {
-        self.replies.passed.contains(&call) && self.reply(call).is_none()
-    }
-
-    /// Returns the number of such calls.
-    pub fn abandoned_count(&self) -> usize {
-        let passed = self.replies.passed.iter();
-        passed.filter(|&&call| self.is_abandoned(call)).count()
-    }
-
-    /// Returns the offset of a result that may be that of an open call, but names none.
-    pub fn misplaced_result(&self, call: usize) -> Option<u64> {
-        let offset = self.replies.unsure.get(&call);
-        offset
-            .copied()
-            .filter(|_| self.is_open(call) && self.reply(call).is_none())
-    }
-
-    /// Returns whether a call still needs a result.
-    pub fn is_open(&self, call: usize) -> bool {
-        !self.is_answered(call) && !self.is_abandoned(call)
-    }
-
-    /// Returns the calls that still need a result.
-    pub fn open_calls(&self) -> impl Iterator<Item = usize> {
-        (0..self.calls.len()).filter(|&call| self.is_open(call))
-    }
-
-    /// Returns whether a call was started, and its end isn't recorded, or only that its run ended.
-    pub fn is_started(&self, call: usize) -> bool {
-        self.replies.started.contains(&call)
-    }
-
-    /// Returns whether a call has a result that says that it may or may not have run.
-    pub fn is_in_doubt(&self, call: usize) -> bool {
-        self.replies.in_doubt.contains(&call)
-    }
-
-    pub fn reply(&self, call: usize) -> Option<ReplyEntry> {
-        self.replies.replies.get(call).copied().flatten()
+        &self.calls[before(number)..before(number + 1)]
     }
 
     /// Returns the dialect of the first call, or of the first turn if there are no calls.

@@ -6,9 +6,9 @@ use std::num::NonZeroU64;
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentOrigin};
 use crate::transcript::index::{
-    CallId, CallIndexEntry, LoggedCalls, RecordingIndex, TextEntry, TurnEntry,
+    CallId, CallIndexEntry, LoggedCalls, RecordingIndex, ReplyEntry, TextEntry, TurnEntry,
 };
-use crate::transcript::reply_pairing::{CallName, Chains, ReplyEntry, ReplyPairing, UnknownKinds};
+use crate::transcript::reply_pairing::{CallName, Chains, ReplyPairing, UnknownKinds};
 use crate::types::{AnswerForm, Dialect, ResponseEnding, is_generated_id};
 
 /// Keys of the id of a message or response.
@@ -21,9 +21,8 @@ pub(crate) const MODEL_KEYS: [&str; 2] = ["model", "modelVersion"];
 #[derive(Default)]
 pub(crate) struct IndexBuilder {
     turns: Vec<TurnEntry>,
-    calls: Vec<CallIndexEntry>,
-    pairing: ReplyPairing,
-    chains: Chains,
+    pub pairing: ReplyPairing,
+    pub chains: Chains,
     /// A conversation of the document has begun.
     is_entered: bool,
     /// The calls of the conversations by the digest of their id, each with a digest of its JSON.
@@ -68,7 +67,7 @@ impl IndexBuilder {
 
     /// Opens a turn and returns its number.
     pub fn open_turn(&mut self, dialect: Dialect, form: AnswerForm) -> usize {
-        self.chains.model_speaks(&self.pairing);
+        self.chains.model_speaks(&mut self.pairing.calls);
         self.turns.push(TurnEntry {
             dialect,
             form,
@@ -166,17 +165,14 @@ impl IndexBuilder {
         let too_large = |_| {
             DocumentError::new(
                 call,
-                "the input is too large: calls are limited to 4 GiB, and turns to 2^32",
+                "the input is too large: a call is limited to 4 GiB, and an input to 2^32 calls",
             )
         };
         let turn = u32::try_from(turn).map_err(too_large)?;
         self.note_ids(call, names);
-        self.calls.push(CallIndexEntry {
-            offset: self.document_origin.offset_of(call),
-            len: u32::try_from(call.get().len()).map_err(too_large)?,
-            turn,
-        });
-        let call = self.pairing.add_call(turn, names);
+        let len = u32::try_from(call.get().len()).map_err(too_large)?;
+        let entry = CallIndexEntry::new(self.document_origin.offset_of(call), len, turn);
+        let call = self.pairing.add_call(entry, names).map_err(too_large)?;
         self.chains.add_call(call);
         Ok(())
     }
@@ -194,20 +190,9 @@ impl IndexBuilder {
         }
     }
 
-    /// Records that the model's message has a block of a kind that toolq doesn't run; `is_call` says whether it looks like a
-    /// call.
-    pub fn add_unknown_kind(&mut self, kind: &str, is_call: bool) {
-        self.chains.add_unknown_kind(kind, is_call);
-    }
-
-    /// Records that a block of a kind that toolq doesn't run was answered.
-    pub fn answer_unknown_kind(&mut self, kind: &str) {
-        self.chains.answer_unknown_kind(kind);
-    }
-
     /// Returns the number of calls so far.
     pub fn call_count(&self) -> usize {
-        self.calls.len()
+        self.pairing.calls.len()
     }
 
     /// Adds the result of the call with this id, or, without an id, of the next one of this tool, or else of the next one.
@@ -228,11 +213,13 @@ impl IndexBuilder {
             (_, None) => [None; 3],
         };
         let names: Vec<CallName> = names.into_iter().flatten().collect();
+        let reply = self.reply_entry(json, false);
         // A second result of a call belongs to no other.
-        let is_placed = self.add_reply(&names, json, false) || self.is_known(id);
+        let is_placed = self.pairing.add_result(&names, reply) || self.is_known(id);
         if !is_placed {
             let offset = self.document_origin.offset_of(json);
-            self.chains.add_misplaced_result(offset, &self.pairing);
+            self.chains
+                .add_misplaced_result(offset, &mut self.pairing.calls);
         }
     }
 
@@ -248,15 +235,10 @@ impl IndexBuilder {
         }
     }
 
-    /// Records that a user's message without a person's text begins.
-    pub fn others_speak(&mut self) {
-        self.chains.others_speak();
-    }
-
     /// Records that the conversation goes on without the results that it hasn't got: a person said something, or the log says
     /// that it was interrupted.
     pub fn go_past_calls(&mut self) {
-        self.chains.go_past_calls(&self.pairing);
+        self.chains.go_past_calls(&mut self.pairing.calls);
     }
 
     /// Records that a person said something in the `content` of a message, so that the conversation goes on.
@@ -267,41 +249,8 @@ impl IndexBuilder {
         }
     }
 
-    /// Records that the call `id` was started.
-    pub fn mark_started(&mut self, id: &str) {
-        self.pairing.mark_started(id);
-    }
-
-    /// Records that the run ended while the call `id` was running. `json` is the record that says so.
-    pub fn mark_interrupted(&mut self, id: &str, json: JsonText<'_>) {
-        let reply = self.reply_entry(json, false);
-        self.pairing.mark_interrupted(id, reply);
-    }
-
-    /// Records that the call `id` is in doubt: it may or may not have run. `json` is the record that says so.
-    pub fn mark_in_doubt(&mut self, id: &str, json: JsonText<'_>) {
-        let reply = self.reply_entry(json, false);
-        self.pairing.mark_in_doubt(id, reply);
-    }
-
-    /// Resolves the doubt about the call `id`: either it was `done` and `json` is its result, or it's open again.
-    pub fn resolve_doubt(&mut self, id: &str, json: JsonText<'_>, done: bool) {
-        let reply = done.then(|| self.reply_entry(json, false));
-        self.pairing.resolve_doubt(id, reply);
-    }
-
-    /// Adds the result of the call `id` from toolq's own log, whose calls don't depend on what comes after them; `skipped` if
-    /// it says that the call didn't run.
-    pub fn add_logged_result(&mut self, id: &str, json: JsonText<'_>, skipped: bool) {
-        self.add_reply(&[CallName::Id(id)], json, skipped);
-    }
-
-    fn add_reply(&mut self, names: &[CallName], json: JsonText<'_>, skipped: bool) -> bool {
-        let reply = self.reply_entry(json, skipped);
-        self.pairing.add_result(names, reply)
-    }
-
-    fn reply_entry(&self, json: JsonText<'_>, skipped: bool) -> ReplyEntry {
+    /// Returns the entry of a result; `skipped` if it says that the call didn't run.
+    pub fn reply_entry(&self, json: JsonText<'_>, skipped: bool) -> ReplyEntry {
         // A result of 4 GiB or more still counts as one, but its text can't be read back.
         let len = u32::try_from(json.get().len()).unwrap_or_default();
         let offset = self.document_origin.offset_of(json);
@@ -324,11 +273,15 @@ impl IndexBuilder {
 
     /// Returns the finished index, and the unknown kinds that nothing answered.
     pub fn finish(self) -> (RecordingIndex, UnknownKinds) {
-        let (facts, unknown_kinds) = self.chains.finish();
-        let misplaced_results = facts.misplaced_results;
-        let replies = self.pairing.finish(facts);
-        let mut index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
-        index.misplaced_results = misplaced_results;
-        (index, unknown_kinds)
+        let mut calls = self.pairing.finish();
+        // A log of several concurrent conversations interleaves their turns.
+        calls.sort_by_key(|call| call.turn);
+        let index = RecordingIndex {
+            turns: self.turns,
+            calls,
+            shared_ids: self.shared_ids.into(),
+            misplaced_results: self.chains.misplaced_results,
+        };
+        (index, self.chains.finish())
     }
 }

@@ -7,9 +7,9 @@ use std::thread;
 use crate::transcript::body_reader::{BodyReader, RecordedReply, StoredContentLoader};
 use crate::transcript::document_frames;
 use crate::transcript::document_reader::DocumentReader;
-use crate::transcript::index::RecordingIndex;
+use crate::transcript::index::{CallIndexEntry, RecordingIndex, ReplyEntry};
 use crate::transcript::input_source::{InputError, InputSource, OffsetError};
-use crate::transcript::reply_pairing::{ReplyEntry, UnknownKinds};
+use crate::transcript::reply_pairing::UnknownKinds;
 use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
 
 /// Number of turns that the reading thread hands over at once: waking the other one takes longer than reading a short turn.
@@ -89,7 +89,7 @@ impl Recording {
         let has_several = reader.document_count > 1 || reader.log_dialect.is_some();
         let (index, unknown_kinds) = reader.index_builder.finish();
         let asks_unknown = !has_several && unknown_kinds.values().any(|is_call| *is_call);
-        if asks_unknown && index.open_calls().next().is_none() {
+        if asks_unknown && !index.calls.iter().any(CallIndexEntry::is_open) {
             return Err(source.locate(unknown_kinds_error(&unknown_kinds)));
         }
         let detected = reader
@@ -97,8 +97,9 @@ impl Recording {
             .or(index.dialect())
             .or(reader.last_dialect);
         let misplaced = index
-            .open_calls()
-            .find_map(|call| index.misplaced_result(call));
+            .calls
+            .iter()
+            .find_map(CallIndexEntry::misplaced_result);
         let message = "this result fits no call, so calls that it may belong to don't run";
         let misplaced = misplaced.map(|offset| source.locate(OffsetError::at(offset, message)));
         Ok(Self {
@@ -159,7 +160,7 @@ impl Recording {
 
     /// Returns the number of turns, including those without calls.
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.index.turns.len()
     }
 
     /// Returns unknown kinds of blocks that the model's last messages have, some of which may be calls.
@@ -194,13 +195,17 @@ impl Recording {
 
     /// Returns the number of calls without a result without which the conversation went on.
     pub fn abandoned_calls(&self) -> usize {
-        self.index.abandoned_count()
+        self.index
+            .calls
+            .iter()
+            .filter(|call| call.is_abandoned())
+            .count()
     }
 
     /// Returns whether a call is one of them.
     pub fn is_abandoned(&self, turn: usize, position: usize) -> bool {
-        let call = self.index.calls_of_turn(turn).nth(position);
-        call.is_some_and(|call| self.index.is_abandoned(call))
+        let call = self.index.calls_of_turn(turn).get(position);
+        call.is_some_and(CallIndexEntry::is_abandoned)
     }
 
     /// Returns whether it has no model response: a request that hasn't been sent yet.
@@ -223,8 +228,10 @@ impl Recording {
     }
 
     fn open_calls_of_turn(&self, turn: usize, include_answered: bool) -> usize {
-        let is_open = |&call: &usize| include_answered || self.index.is_open(call);
-        self.index.calls_of_turn(turn).filter(is_open).count()
+        let calls = self.index.calls_of_turn(turn).iter();
+        calls
+            .filter(|call| include_answered || call.is_open())
+            .count()
     }
 
     /// Reads a turn with the inputs of its calls. Calls that have a result in the recording, or were abandoned, are left out,
@@ -236,24 +243,28 @@ impl Recording {
     /// # Panics
     /// If `number` isn't less than [`len`](Self::len).
     pub fn turn(&self, number: usize, include_answered: bool) -> Result<Turn, InputError> {
-        let entry = self.index.turn(number);
-        let range = self.index.calls_of_turn(number);
-        let chosen = |is_wanted: &dyn Fn(usize) -> bool| {
-            let calls = range.clone().filter(|&call| is_wanted(call));
-            calls.collect::<Vec<usize>>()
+        let entry = self.index.turns[number];
+        let calls = self.index.calls_of_turn(number);
+        let positions = |is_chosen: &dyn Fn(&CallIndexEntry) -> bool| {
+            let calls = calls.iter().enumerate();
+            let chosen = calls.filter(|(_, call)| is_chosen(call));
+            chosen.map(|(position, _)| position).collect::<Vec<usize>>()
         };
-        let wanted = chosen(&|call| include_answered || self.index.is_open(call));
-        let abandoned = chosen(&|call| !include_answered && self.index.is_abandoned(call));
-        let calls = self.bodies.read_calls(&self.index, number, &wanted)?;
+        let wanted = positions(&|call| include_answered || call.is_open());
+        let abandoned = positions(&|call| !include_answered && call.is_abandoned());
+        let read = |wanted: &[usize]| {
+            self.bodies
+                .read_calls(calls, (number, entry.dialect), wanted)
+        };
         Ok(Turn {
             number,
-            answered_count: range.len() - wanted.len() - abandoned.len(),
-            abandoned: self.bodies.read_calls(&self.index, number, &abandoned)?,
+            answered_count: calls.len() - wanted.len() - abandoned.len(),
+            abandoned: read(&abandoned)?,
             answer_form: entry.form,
             broken_from: None,
             ending: match entry.ending {
                 ResponseEnding::CutOff
-                    if wanted.last().is_none_or(|&last| last + 1 != range.end) =>
+                    if wanted.last().is_none_or(|&last| last + 1 != calls.len()) =>
                 {
                     ResponseEnding::Complete
                 }
@@ -267,11 +278,11 @@ impl Recording {
                     ..self.bodies.read_origin(entry)?
                 }
             },
-            calls,
-            started_positions: self.positions(number, RecordingIndex::is_started),
-            in_doubt_positions: self.positions(number, RecordingIndex::is_in_doubt),
-            unsure_positions: self.positions(number, |index, call| {
-                !include_answered && index.misplaced_result(call).is_some()
+            calls: read(&wanted)?,
+            started_positions: positions(&|call| call.is_started),
+            in_doubt_positions: positions(&|call| call.is_in_doubt),
+            unsure_positions: positions(&|call| {
+                !include_answered && call.misplaced_result().is_some()
             }),
         })
     }
@@ -333,19 +344,6 @@ impl Recording {
     }
 
     fn reply_entry(&self, turn: usize, position: usize) -> Option<ReplyEntry> {
-        let mut calls = self.index.calls_of_turn(turn);
-        self.index.reply(calls.nth(position)?)
-    }
-
-    /// Returns the positions of the calls of a turn for which `predicate` holds.
-    fn positions(
-        &self,
-        number: usize,
-        predicate: impl Fn(&RecordingIndex, usize) -> bool,
-    ) -> Vec<usize> {
-        let range = self.index.calls_of_turn(number);
-        let first = range.start;
-        let calls = range.filter(|&call| predicate(&self.index, call));
-        calls.map(|call| call - first).collect()
+        self.index.calls_of_turn(turn).get(position)?.reply
     }
 }

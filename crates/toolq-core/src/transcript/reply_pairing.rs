@@ -5,52 +5,15 @@
 //! calls have no ids, names or nothing but the order tell calls apart.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, TryFromIntError};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::json::JsonText;
+use crate::transcript::index::{CallIndexEntry, ReplyEntry};
 use crate::types::ContextDigest;
-
-/// What a recording says about its calls.
-#[derive(Default)]
-pub(crate) struct CallReplies {
-    /// The results, by call, up to the last call that has one.
-    pub replies: Vec<Option<ReplyEntry>>,
-    /// Calls that were started, and whose end isn't recorded, or only that their run ended.
-    pub started: HashSet<usize>,
-    /// Calls whose result says that they may or may not have run.
-    pub in_doubt: HashSet<usize>,
-    /// Calls that the conversation went past.
-    pub passed: HashSet<usize>,
-    /// Calls that a result may belong to that names none, with its offset.
-    pub unsure: HashMap<usize, u64>,
-}
-
-impl CallReplies {
-    /// Returns the same for calls in another order. `order` has the old position of each call.
-    pub fn reordered(&self, order: &[usize]) -> Self {
-        let moved = |calls: &HashSet<usize>| {
-            let positions = order.iter().enumerate();
-            let moved = positions.filter(|(_, call)| calls.contains(call));
-            moved.map(|(position, _)| position).collect()
-        };
-        let reply = |call: &usize| self.replies.get(*call).copied().flatten();
-        Self {
-            replies: order.iter().map(reply).collect(),
-            started: moved(&self.started),
-            in_doubt: moved(&self.in_doubt),
-            passed: moved(&self.passed),
-            unsure: order
-                .iter()
-                .enumerate()
-                .filter_map(|(position, call)| Some((position, *self.unsure.get(call)?)))
-                .collect(),
-        }
-    }
-}
 
 /// What a result says about the call that it belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -80,17 +43,12 @@ struct OpenCalls {
 #[derive(Default)]
 pub(crate) struct ReplyPairing {
     hasher: RandomState,
-    /// Number of calls so far.
-    call_count: u32,
+    pub calls: Vec<CallIndexEntry>,
     open_calls: HashMap<NonZeroU64, OpenCalls>,
     /// For a call under a name: the next one with that name in the same turn.
     next_calls: HashMap<(NonZeroU64, u32), u32>,
     /// For the first call of a turn under a name: those of an earlier turn.
     earlier_calls: HashMap<(NonZeroU64, u32), OpenCalls>,
-    /// Indexed by call. Ends at the last call that has a result.
-    replies: Vec<Option<ReplyEntry>>,
-    /// Calls that were started, and whose end isn't recorded, or only that their run ended. Only toolq's own session log records starts.
-    started_calls: HashSet<usize>,
     /// Calls whose result says that they're in doubt, by id.
     in_doubt_calls: HashMap<NonZeroU64, u32>,
 }
@@ -116,10 +74,17 @@ impl ReplyPairing {
         }
     }
 
-    /// Adds the next call, of `turn`, and returns its number. Results may refer to it by any of `names`.
-    pub fn add_call(&mut self, turn: u32, names: &[CallName]) -> u32 {
-        let call = self.call_count;
-        self.call_count += 1;
+    /// Adds the next call, and returns its number. Results may refer to it by any of `names`.
+    ///
+    /// # Errors
+    /// There are 2^32 calls already.
+    pub fn add_call(
+        &mut self,
+        entry: CallIndexEntry,
+        names: &[CallName],
+    ) -> Result<u32, TryFromIntError> {
+        let (turn, call) = (entry.turn, u32::try_from(self.calls.len())?);
+        self.calls.push(entry);
         for name in names {
             let Some(name) = self.digest_name(*name) else {
                 continue;
@@ -145,17 +110,15 @@ impl ReplyPairing {
                 }
             }
         }
-        call
+        Ok(call)
     }
 
     /// Returns the call that a result with this name belongs to. Calls that have a result under another name are passed over.
     fn find_call(&mut self, name: NonZeroU64) -> Option<u32> {
         loop {
             let call = self.open_calls.get(&name)?.first;
-            let reply = self.replies.get(call as usize).copied().flatten();
-            let is_over = reply.is_some_and(|reply| !reply.skipped)
-                && !self.started_calls.contains(&(call as usize));
-            if !is_over {
+            let entry = &self.calls[call as usize];
+            if entry.is_started || entry.reply.is_none_or(|reply| reply.skipped) {
                 return Some(call);
             }
             self.close_first(name);
@@ -184,21 +147,25 @@ impl ReplyPairing {
         }
     }
 
-    /// Returns whether a call has a result.
-    pub fn has_reply(&self, call: usize) -> bool {
-        self.replies.get(call).is_some_and(Option::is_some)
+    /// Returns the call that a result with this id belongs to.
+    fn find_by_id(&mut self, id: &str) -> Option<&mut CallIndexEntry> {
+        let call = self.digest(id).and_then(|id| self.find_call(id))?;
+        self.calls.get_mut(call as usize)
     }
 
     /// Records that the call `id` was started.
     pub fn mark_started(&mut self, id: &str) {
-        let call = self.digest(id).and_then(|id| self.find_call(id));
-        self.started_calls.extend(call.map(|call| call as usize));
+        if let Some(call) = self.find_by_id(id) {
+            call.is_started = true;
+        }
     }
 
     /// Adds a result that says that the run ended while the call `id` was running. A later run may start it again.
     pub fn mark_interrupted(&mut self, id: &str, reply: ReplyEntry) {
-        let call = self.digest(id).and_then(|id| self.store_reply(id, reply));
-        self.started_calls.extend(call.map(|call| call as usize));
+        if let Some(call) = self.find_by_id(id) {
+            call.reply = Some(reply);
+            call.is_started = true;
+        }
     }
 
     /// Adds a result that says that the call `id` may or may not have run.
@@ -218,7 +185,7 @@ impl ReplyPairing {
             return;
         };
         if let Some(call) = self.in_doubt_calls.remove(&digest) {
-            self.replies[call as usize] = None;
+            self.calls[call as usize].reply = None;
             let alone = OpenCalls {
                 turn: u32::MAX,
                 first: call,
@@ -228,8 +195,8 @@ impl ReplyPairing {
         }
         if let Some(reply) = reply {
             self.add_result(&[CallName::Id(id)], reply);
-        } else if let Some(call) = self.find_call(digest) {
-            self.started_calls.remove(&(call as usize));
+        } else if let Some(call) = self.find_by_id(id) {
+            call.is_started = false;
         }
     }
 
@@ -240,10 +207,12 @@ impl ReplyPairing {
             .filter_map(|name| self.digest_name(*name))
             .collect();
         for name in digests {
-            let Some(call) = self.store_reply(name, reply) else {
+            let Some(call) = self.find_call(name) else {
                 continue;
             };
-            self.started_calls.remove(&(call as usize));
+            let call = &mut self.calls[call as usize];
+            call.reply = Some(reply);
+            call.is_started = false;
             if !reply.skipped {
                 self.close_first(name);
             }
@@ -252,27 +221,12 @@ impl ReplyPairing {
         false
     }
 
-    /// Stores a result of the call with this name, and returns that call.
-    fn store_reply(&mut self, name: NonZeroU64, reply: ReplyEntry) -> Option<u32> {
-        let call = self.find_call(name)?;
-        let index = call as usize;
-        if self.replies.len() <= index {
-            self.replies.resize(index + 1, None);
+    /// Returns the calls, with all that is known about them.
+    pub fn finish(mut self) -> Vec<CallIndexEntry> {
+        for call in self.in_doubt_calls.into_values() {
+            self.calls[call as usize].is_in_doubt = true;
         }
-        self.replies[index] = Some(reply);
-        Some(call)
-    }
-
-    /// Returns what is known about the calls, with these facts about those without results.
-    pub fn finish(self, facts: OpenCallFacts) -> CallReplies {
-        let in_doubt = self.in_doubt_calls.into_values();
-        CallReplies {
-            replies: self.replies,
-            started: self.started_calls,
-            in_doubt: in_doubt.map(|call| call as usize).collect(),
-            passed: facts.passed,
-            unsure: facts.unsure,
-        }
+        self.calls
     }
 }
 
@@ -286,17 +240,6 @@ const MAX_UNKNOWN_KINDS: usize = 16;
 
 /// Kinds of blocks that toolq doesn't know, each with whether it looks like a call.
 pub(crate) type UnknownKinds = BTreeMap<String, bool>;
-
-/// What a conversation says about calls without results.
-#[derive(Debug, Default)]
-pub(crate) struct OpenCallFacts {
-    /// Calls that the conversation went past.
-    pub passed: HashSet<usize>,
-    /// Calls that a result may belong to that names none, with its offset.
-    pub unsure: HashMap<usize, u64>,
-    /// Number of results that name no call.
-    pub misplaced_results: usize,
-}
 
 /// One conversation, as far as it can still change.
 #[derive(Debug, Default)]
@@ -332,12 +275,8 @@ pub(crate) struct Chains {
     side: HashMap<NonZeroU64, Chain>,
     /// The chain of each line of a log that names its lines, by digest of the name.
     lines: HashMap<NonZeroU64, ChainKey>,
-    /// Calls that the conversation went past without a result. One may have come later.
-    passed: HashSet<usize>,
-    /// Calls that a result may belong to that names none, with its offset. Their own results may come later.
-    unsure: HashMap<usize, u64>,
     /// Number of results that name no call.
-    misplaced_results: usize,
+    pub misplaced_results: usize,
     /// What documents that stand for themselves left behind.
     unknown_kinds: UnknownKinds,
 }
@@ -381,9 +320,9 @@ impl Chains {
     }
 
     /// The model begins another message.
-    pub fn model_speaks(&mut self, pairing: &ReplyPairing) {
+    pub fn model_speaks(&mut self, calls: &mut [CallIndexEntry]) {
         if self.current().others_spoke {
-            self.go_past_calls(pairing);
+            self.go_past_calls(calls);
             self.current().others_spoke = false;
         }
     }
@@ -396,23 +335,21 @@ impl Chains {
     }
 
     /// The conversation goes on without the results that it hasn't got: a person said something, or it was interrupted.
-    pub fn go_past_calls(&mut self, pairing: &ReplyPairing) {
+    pub fn go_past_calls(&mut self, calls: &mut [CallIndexEntry]) {
         self.others_speak();
-        let calls = std::mem::take(&mut self.current().calls);
-        let calls = calls.into_iter().map(|call| call as usize);
-        self.passed
-            .extend(calls.filter(|&call| !pairing.has_reply(call)));
+        for call in std::mem::take(&mut self.current().calls) {
+            calls[call as usize].is_passed = true;
+        }
     }
 
     /// A result names no call. It may belong to any that waits for one.
-    pub fn add_misplaced_result(&mut self, offset: u64, pairing: &ReplyPairing) {
+    pub fn add_misplaced_result(&mut self, offset: u64, calls: &mut [CallIndexEntry]) {
         self.misplaced_results += 1;
-        let calls = self.current().calls.clone().into_iter();
-        let waiting = calls
-            .map(|call| call as usize)
-            .filter(|&call| !pairing.has_reply(call));
-        for call in waiting {
-            self.unsure.entry(call).or_insert(offset);
+        for call in &self.current().calls {
+            let call = &mut calls[*call as usize];
+            if call.reply.is_none() {
+                call.unsure = call.unsure.or(NonZeroU64::new(offset));
+            }
         }
     }
 
@@ -462,19 +399,13 @@ impl Chains {
         self.current().unknown_kinds.remove(kind);
     }
 
-    /// Returns what is known of the calls besides their results, and the unknown kinds in the last messages.
-    pub fn finish(mut self) -> (OpenCallFacts, UnknownKinds) {
+    /// Returns the unknown kinds in the last messages.
+    pub fn finish(mut self) -> UnknownKinds {
         self.begin_document();
-        let chains = self.side.into_values().chain([self.input]);
-        for chain in chains {
+        for chain in self.side.into_values().chain([self.input]) {
             add_kinds(&mut self.unknown_kinds, chain.unknown_kinds);
         }
-        let facts = OpenCallFacts {
-            passed: self.passed,
-            unsure: self.unsure,
-            misplaced_results: self.misplaced_results,
-        };
-        (facts, self.unknown_kinds)
+        self.unknown_kinds
     }
 }
 
@@ -484,17 +415,6 @@ pub(crate) fn add_kinds(kinds: &mut UnknownKinds, more: impl IntoIterator<Item =
             *kinds.entry(kind).or_default() |= is_call;
         }
     }
-}
-
-/// What the index stores about a result.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReplyEntry {
-    /// Offset of its JSON in the input.
-    pub offset: u64,
-    /// Length of its JSON, in bytes.
-    pub len: u32,
-    /// It says that the call didn't run, so the call is still open.
-    pub skipped: bool,
 }
 
 #[cfg(test)]
@@ -507,8 +427,12 @@ mod tests {
         skipped: false,
     };
 
+    fn entry(turn: u32) -> CallIndexEntry {
+        CallIndexEntry::new(0, 0, turn)
+    }
+
     /// Replays `steps` and returns a mark per call: `x` has a result, `?` one that says that it is in doubt, `<` was
-    /// started, `.` is open.
+    /// started, `.` is open. Open calls at the end are left out.
     ///
     /// Steps: `a` is a call with that id, `A` its result, `_` a call without an id, and `|` begins a turn; `<a` starts the
     /// call, `~a` interrupts it, `?a` puts it in doubt, `!a` resolves that it wasn't done.
@@ -524,23 +448,23 @@ mod tests {
                 '?' => pairing.mark_in_doubt(&id(), REPLY),
                 '!' => pairing.resolve_doubt(&id(), None),
                 '|' => turn += 1,
-                '_' => drop(pairing.add_call(turn, &[])),
+                '_' => drop(pairing.add_call(entry(turn), &[])),
                 'A'..='Z' => {
                     pairing.add_result(&[CallName::Id(&step.to_lowercase().to_string())], REPLY);
                 }
-                _ => drop(pairing.add_call(turn, &[CallName::Id(&step.to_string())])),
+                _ => drop(pairing.add_call(entry(turn), &[CallName::Id(&step.to_string())])),
             }
         }
-        let found = pairing.finish(OpenCallFacts::default());
-        let last_started = found.started.iter().max();
-        let calls = (found.replies.len()).max(last_started.map_or(0, |last| last + 1));
-        let mark = |call| match found.replies.get(call) {
-            Some(Some(_)) if found.in_doubt.contains(&call) => '?',
-            _ if found.started.contains(&call) => '<',
-            Some(Some(_)) => 'x',
-            _ => '.',
-        };
-        (0..calls).map(mark).collect()
+        let calls = pairing.finish().into_iter();
+        let marks: String = calls
+            .map(|call| match call.reply {
+                Some(_) if call.is_in_doubt => '?',
+                _ if call.is_started => '<',
+                Some(_) => 'x',
+                None => '.',
+            })
+            .collect();
+        marks.trim_end_matches('.').to_owned()
     }
 
     #[test]
@@ -568,19 +492,21 @@ mod tests {
         for (id, tool) in [(None, "f"), (Some("i"), "g"), (None, "f"), (None, "h")] {
             let id = id.map(CallName::Id);
             let names = [CallName::Tool(tool), CallName::Next];
-            pairing.add_call(0, &[id.as_slice(), &names].concat());
+            pairing
+                .add_call(entry(0), &[id.as_slice(), &names].concat())
+                .unwrap();
         }
         let reply = |offset| ReplyEntry { offset, ..REPLY };
         pairing.add_result(&[CallName::Id("i")], reply(1));
         pairing.add_result(&[CallName::Id("unknown"), CallName::Tool("f")], reply(2));
         pairing.add_result(&[CallName::Next], reply(3));
         assert!(!pairing.add_result(&[CallName::Tool("g")], reply(4)));
-        let found = pairing.finish(OpenCallFacts::default());
-        let offsets = found
-            .replies
-            .iter()
-            .map(|reply| reply.map(|reply| reply.offset));
-        assert_eq!(offsets.collect::<Vec<_>>(), [Some(2), Some(1), Some(3)]);
+        let offsets = pairing.finish().into_iter();
+        let offsets = offsets.map(|call| call.reply.map(|reply| reply.offset));
+        assert_eq!(
+            offsets.collect::<Vec<_>>(),
+            [Some(2), Some(1), Some(3), None]
+        );
     }
 
     #[test]

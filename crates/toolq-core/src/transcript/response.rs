@@ -94,17 +94,16 @@ fn build_turn(
         .read_document(&document, &mut builder)
         .map_err(|error| ResponseError::Unreadable(error.message))?;
     let (index, _) = builder.finish();
-    if index.len() != 1 {
+    let [entry] = *index.turns else {
         return Err(ResponseError::unreadable("it isn't exactly one message"));
-    }
-    check_call_count(index.calls_of_turn(0).len())?;
-    let calls = index.calls_of_turn(0).enumerate();
+    };
+    check_call_count(index.calls.len())?;
+    let calls = index.calls.iter().enumerate();
     let calls = calls.filter_map(|(position, call)| {
-        let object = extract_call(body, index.call(call), 0)?;
+        let object = extract_call(body, *call, 0)?;
         let raw = format_of(dialect).parse_call(&object);
         Some(raw.into_call(turn_number, position))
     });
-    let entry = index.turn(0);
     Ok(Turn {
         ending: entry.ending,
         ..Turn::of_calls(turn_number, calls.collect(), entry.form)

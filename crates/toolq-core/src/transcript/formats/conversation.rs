@@ -95,7 +95,7 @@ pub(crate) fn read_others(
     builder: &mut IndexBuilder,
     says: impl Fn(&ParsedObject) -> bool,
 ) {
-    builder.others_speak();
+    builder.chains.others_speak();
     add_results(message, builder);
     let content = message.get("content");
     // Those of Ollama stand beside the content.
@@ -176,7 +176,9 @@ pub(crate) fn add_unknown_kind(kind: &str, block: &ParsedObject, builder: &mut I
     for key in ["id", "call_id"] {
         builder.note_foreign_call(&CallId::read(block, key));
     }
-    builder.add_unknown_kind(kind, may_be_call(kind, block));
+    builder
+        .chains
+        .add_unknown_kind(kind, may_be_call(kind, block));
 }
 
 /// Records what other programs call the calls of a model's message, if it has some under keys that its dialect doesn't have.
@@ -186,7 +188,7 @@ pub(crate) fn add_unknown_members(
     builder: &mut IndexBuilder,
 ) {
     for kind in find_unknown_members(message, known) {
-        builder.add_unknown_kind(&kind, true);
+        builder.chains.add_unknown_kind(&kind, true);
     }
 }
 

@@ -293,7 +293,7 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         let turn = builder.open_turn(Dialect::Gemini, AnswerForm::Gemini);
         return read_model_parts(message, turn, builder).map(drop);
     }
-    builder.others_speak();
+    builder.chains.others_speak();
     add_results(message, builder);
     for part in objects_at(message, "parts") {
         add_result(&part, builder)?;

@@ -221,7 +221,7 @@ pub(crate) fn read_item<'a>(
             return add_part(item, turn, builder).map(drop);
         }
         Some("user") => {
-            builder.others_speak();
+            builder.chains.others_speak();
             let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
             let content = item.get("content");
             if has_speech(content, says) {
@@ -263,10 +263,10 @@ fn add_part<'a>(
     } else {
         match classify_item(&kind, item) {
             OtherItem::Api => {}
-            OtherItem::Answer(answered) => builder.answer_unknown_kind(answered),
+            OtherItem::Answer(answered) => builder.chains.answer_unknown_kind(answered),
             OtherItem::Unknown { may_be_call } => {
                 builder.note_foreign_call(&CallId::read(item, "call_id"));
-                builder.add_unknown_kind(&kind, may_be_call);
+                builder.chains.add_unknown_kind(&kind, may_be_call);
             }
         }
     }

@@ -123,16 +123,19 @@ fn read_call_record(
     (record, json): (&ParsedObject, JsonText),
     builder: &mut IndexBuilder,
 ) {
+    let reply = builder.reply_entry(json, kind == "tool_skipped");
+    let pairing = &mut builder.pairing;
     match kind {
-        "tool_start" => builder.mark_started(id),
-        "tool_result" if is_interrupted(record) => builder.mark_interrupted(id, json),
-        "tool_result" => builder.add_logged_result(id, json, false),
-        "tool_in_doubt" => builder.mark_in_doubt(id, json),
-        "tool_skipped" => builder.add_logged_result(id, json, true),
+        "tool_start" => pairing.mark_started(id),
+        "tool_result" if is_interrupted(record) => pairing.mark_interrupted(id, reply),
+        "tool_result" | "tool_skipped" => {
+            pairing.add_result(&[CallName::Id(id)], reply);
+        }
+        "tool_in_doubt" => pairing.mark_in_doubt(id, reply),
         "resolve" => {
             let metadata = record.get_object("metadata");
             let done = metadata.and_then(|metadata| metadata.get("done").map(JsonText::get));
-            builder.resolve_doubt(id, json, done == Some("true"));
+            pairing.resolve_doubt(id, (done == Some("true")).then_some(reply));
         }
         _ => {}
     }
