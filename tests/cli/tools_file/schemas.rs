@@ -95,9 +95,10 @@ fn a_default_that_its_schema_rejects_is_warned_about() {
     assert_warned(
         frame,
         r"
-        z: {}, n: {type: integer, default: five}                 ⇒ five    ⇒ /n must be integer
-        z: {}, n: {minimum: 1, type: integer, default: 0}        ⇒ 0       ⇒ /n must be at least 1
-        z: {}, n: {type: array, items: {type: integer}, default: [x]} ⇒ default ⇒ /n/0 must be integer
+        z: {}, n: {type: integer, default: five}                 ⇒ five    ⇒ must be integer
+        z: {}, n: {minimum: 1, type: integer, default: 0}        ⇒ 0       ⇒ must be at least 1
+        z: {}, n: {type: array, items: {type: integer}, default: [x]} ⇒ default ⇒ /0 must be integer
+        z: {properties: {deep: {type: string, default: 1}}}, n: {default: x} ⇒ 1 ⇒ must be string
         ",
     );
     assert_no_problems(

@@ -51,28 +51,17 @@ pub(crate) fn validate_input(
     let filled = schema
         .fill_defaults(input)
         .map_err(|fault| rejection::unreadable_input(&fault))?;
-    let before_coercion = filled.is_some().then(|| input.clone());
-    let filled = filled.unwrap_or_else(|| input.clone());
-    let value = filled.to_value();
-    if schema.accepts(&value) {
+    if filled.is_valid {
         return Ok(ValidInput {
-            input: filled,
-            value,
-            before_coercion,
+            before_coercion: (filled.input.text() != input.text()).then(|| input.clone()),
+            input: filled.input,
+            value: filled.value,
             is_coerced: false,
-        });
-    }
-    if let Some(valid) = schema.fill_valid_defaults(input) {
-        return Ok(ValidInput {
-            value: valid.to_value(),
-            before_coercion: (valid.text() != input.text()).then(|| input.clone()),
-            is_coerced: false,
-            input: valid,
         });
     }
     let coerced = tool
         .coerce
-        .then(|| coerce_input(&filled, &value, schema))
+        .then(|| coerce_input(&filled.input, &filled.value, schema))
         .flatten();
     if let Some((coerced_input, value)) = coerced {
         return Ok(ValidInput {
@@ -82,8 +71,8 @@ pub(crate) fn validate_input(
             is_coerced: true,
         });
     }
-    let problems = schema.problem_details(&value);
-    let problems = problems_of_model(problems, &value, &input.to_value());
+    let problems = schema.problem_details(&filled.value);
+    let problems = problems_of_model(problems, &filled.value, &input.to_value());
     Err(rejection::invalid_input(problems))
 }
 
@@ -125,20 +114,14 @@ fn coerce_input(input: &Input, value: &Value, schema: &CompiledSchema) -> Option
     let mut type_errors = schema.type_errors(value);
     let mut candidate = input.clone();
     for _ in 0..MAX_ROUNDS {
-        candidate = coerce_once(&candidate, &type_errors)?;
-        let without_defaults = candidate.clone();
-        if let Some(filled) = schema.fill_defaults(&candidate).ok()? {
-            candidate = filled;
+        let filled = schema
+            .fill_defaults(&coerce_once(&candidate, &type_errors)?)
+            .ok()?;
+        if filled.is_valid {
+            return Some((filled.input, filled.value));
         }
-        let value = candidate.to_value();
-        if schema.accepts(&value) {
-            return Some((candidate, value));
-        }
-        if let Some(valid) = schema.fill_valid_defaults(&without_defaults) {
-            let value = valid.to_value();
-            return Some((valid, value));
-        }
-        type_errors = schema.type_errors(&value);
+        type_errors = schema.type_errors(&filled.value);
+        candidate = filled.input;
     }
     None
 }

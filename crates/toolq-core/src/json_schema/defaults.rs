@@ -1,8 +1,8 @@
 //! Fills in missing values from the schema's `default` keywords, before an input is validated.
 //!
-//! `properties`, `items`, `allOf` and `$ref` are followed. Below `anyOf`, `oneOf`, `not` and `if` nothing is filled in:
-//! which of their schemas apply is known only after validation. Nor is anything from a meta-schema: its defaults only say
-//! what a missing keyword means, and `"not": true` in a schema would change it.
+//! `properties`, `items`, `allOf` and `$ref`s to a place in the schema are followed. Below `anyOf`, `oneOf`, `not` and `if`
+//! nothing is filled in: which of their schemas apply is known only after validation. Nor is anything from a meta-schema: its
+//! defaults only say what a missing keyword means, and `"not": true` in a schema would change it.
 
 #[cfg(test)]
 mod tests;
@@ -10,60 +10,54 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 
 use jsonschema::Draft;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use crate::json::{Input, InvalidInput, JsonEdits, JsonText, MAX_INPUT_VALUES, ParsedObject};
-use crate::json_schema::library::{SchemaLibrary, meta_schema_root, validation_options};
-use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
-use crate::json_schema::subschemas::{REFERENCE_KEYWORDS, Subschema};
+use crate::json_schema::library::{SchemaLibrary, validation_options};
+use crate::json_schema::problem_details::{ProblemDetail, collect_problem_details};
+use crate::json_schema::subschemas::{BASE_URI, REFERENCE_KEYWORDS, find_subschemas};
 
-/// The parts of a schema that matter for defaults. Schemas are known by number; the root is 0.
-#[derive(Debug)]
-pub(crate) struct SchemaDefaults {
-    schemas: Vec<DefaultSchema>,
-}
+type Schema = Map<String, Value>;
 
-/// One schema.
-#[derive(Debug, Default)]
-struct DefaultSchema {
-    /// The JSON to use if the value is missing.
-    default: Option<String>,
-    /// The schema rejects its own default, which is then not filled in.
-    rejects_default: bool,
-    properties: Vec<(String, usize)>,
-    items: ItemSchemas,
-    /// Schemas that apply to the same value: those of `allOf`, and the target of `$ref`.
-    also: Vec<usize>,
-}
-
-/// The schemas of an array's elements.
-#[derive(Debug, Default)]
-enum ItemSchemas {
-    #[default]
-    None,
-    /// One schema for all elements from this index on.
-    From(usize, usize),
-    /// A schema for each of the first elements.
-    ByPosition(Vec<Option<usize>>),
-}
-
-fn is_in_meta_schema(subschema: &Subschema<'_>) -> bool {
-    let address = subschema.base.as_str();
-    meta_schema_root(address.trim_end_matches('#')).is_some()
-}
-
-/// Returns whether a schema rejects its own default. What it refers to isn't asked.
-fn rejects_own_default(schema: &Map<String, Value>, draft: Draft) -> bool {
-    let Some(default) = schema.get("default") else {
-        return false;
-    };
-    let own = Value::Object(schema.clone());
-    if has_reference(&own) {
-        return false;
+/// Whether `default` is a key anywhere in `schema`.
+pub(crate) fn may_have_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key("default") || members.values().any(may_have_defaults)
+        }
+        Value::Array(items) => items.iter().any(may_have_defaults),
+        _ => false,
     }
-    let options = validation_options(SchemaLibrary::default());
-    let validator = options.with_draft(draft).build(&own);
-    validator.is_ok_and(|validator| !validator.is_valid(default))
+}
+
+/// Finds the defaults that their own schemas reject: the pointers to these schemas, with the problems. What a schema refers to isn't asked.
+pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<(String, Vec<ProblemDetail>)> {
+    let draft = Draft::default().detect(schema);
+    let subschemas = find_subschemas(schema, BASE_URI, draft).into_iter();
+    let rejected = subschemas.filter_map(|subschema| {
+        let default = subschema.schema.get("default")?;
+        let own = Value::Object(subschema.schema.clone());
+        if has_reference(&own) {
+            return None;
+        }
+        let options = validation_options(SchemaLibrary::default()).with_draft(draft);
+        let problems = collect_problem_details(&options.build(&own).ok()?, &own, default);
+        (!problems.is_empty()).then_some((subschema.pointer, problems))
+    });
+    rejected.collect()
+}
+
+/// Returns a schema without the defaults that their own schemas reject.
+pub(crate) fn without_invalid_defaults(schema: &Value) -> Value {
+    let mut usable = schema.clone();
+    for (pointer, _) in find_invalid_defaults(schema) {
+        let schema = usable.pointer_mut(&pointer);
+        if let Some(schema) = schema.and_then(Value::as_object_mut) {
+            schema.remove("default");
+        }
+    }
+    usable
 }
 
 /// Returns whether a keyword anywhere in `schema` refers to another schema.
@@ -77,171 +71,21 @@ fn has_reference(schema: &Value) -> bool {
     }
 }
 
-impl SchemaDefaults {
-    /// Collects the defaults of `schema`; returns `None` if there are none.
-    pub(crate) fn find(
-        schema: &Value,
-        draft: Draft,
-        library: &SchemaLibrary,
-        graph: Option<&SchemaGraph>,
-    ) -> Option<Self> {
-        let subschemas = library.find_all_subschemas(schema);
-        let has_default = |subschema: &Subschema<'_>| {
-            subschema.schema.contains_key("default") && !is_in_meta_schema(subschema)
-        };
-        if !subschemas.iter().any(has_default) {
-            return None;
-        }
-        let numbers = number_subschemas(&subschemas);
-        // Before draft 2019-09, a `$ref` replaces the schema that contains it.
-        let replaces = matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7);
-        let mut schemas: Vec<DefaultSchema> = subschemas
-            .iter()
-            .map(|subschema| {
-                if is_in_meta_schema(subschema) {
-                    return DefaultSchema::default();
-                }
-                DefaultSchema {
-                    rejects_default: rejects_own_default(subschema.schema, draft),
-                    ..DefaultSchema::new(subschema, &numbers, replaces)
-                }
-            })
-            .collect();
-        for (from, to) in graph.into_iter().flat_map(SchemaGraph::refs) {
-            schemas[from].also.push(to);
-        }
-        Some(Self { schemas })
-    }
-
-    /// Fills in the missing values of `input`. Returns `None` if no value is missing.
-    ///
-    /// # Errors
-    /// With its defaults, the input would exceed the limits of an input.
-    pub(crate) fn fill(&self, input: &Input) -> Result<Option<Input>, InvalidInput> {
-        let rejected = |number: &usize| self.schemas[*number].rejects_default;
-        let rejected = (0..self.schemas.len()).filter(rejected).collect();
-        self.fill_except(input, &rejected)
-    }
-
-    /// Fills in the missing values of `input`. Each default is tried in turn, and kept only if the input is still valid
-    /// by `is_valid`. Returns `None` if no default was filled in. `input` is valid as it came.
-    pub(crate) fn fill_valid(
-        &self,
-        input: &Input,
-        is_valid: impl Fn(&Input) -> bool,
-    ) -> Option<Input> {
-        let with_default = |number: &usize| self.schemas[*number].default.is_some();
-        let mut skipped: HashSet<usize> = (0..self.schemas.len()).filter(with_default).collect();
-        let mut best = None;
-        let is_usable = |number: &usize| !self.schemas[*number].rejects_default;
-        for number in (0..self.schemas.len())
-            .filter(with_default)
-            .filter(is_usable)
-        {
-            skipped.remove(&number);
-            match self.fill_except(input, &skipped) {
-                Ok(None) => {}
-                Ok(Some(filled)) if is_valid(&filled) => best = Some(filled),
-                Ok(Some(_)) | Err(_) => {
-                    skipped.insert(number);
-                }
-            }
-        }
-        best
-    }
-
-    /// Fills in the missing values of `input`, but never the defaults of the schemas in `skipped`.
-    pub(crate) fn fill_except(
-        &self,
-        input: &Input,
-        skipped: &HashSet<usize>,
-    ) -> Result<Option<Input>, InvalidInput> {
-        fill_defaults(&self.schemas, skipped, input)
-    }
-}
-
-impl DefaultSchema {
-    fn new(
-        subschema: &Subschema<'_>,
-        numbers: &HashMap<*const Map<String, Value>, usize>,
-        ref_replaces: bool,
-    ) -> Self {
-        let schema = subschema.schema;
-        let default = schema.get("default").map(Value::to_string);
-        if ref_replaces && schema.contains_key("$ref") {
-            // Authors write a default next to a `$ref` all the same, and it can only mean one thing.
-            return Self {
-                default,
-                ..Self::default()
-            };
-        }
-        let number = |value: &Value| {
-            let schema = value.as_object().map(std::ptr::from_ref)?;
-            numbers.get(&schema).copied()
-        };
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let properties = properties.into_iter().flatten();
-        let array_len = |keyword: &str| {
-            schema
-                .get(keyword)
-                .and_then(Value::as_array)
-                .map_or(0, Vec::len)
-        };
-        Self {
-            default,
-            rejects_default: false,
-            properties: properties
-                .filter_map(|(name, value)| Some((name.clone(), number(value)?)))
-                .collect(),
-            items: match schema.get("items") {
-                Some(Value::Array(each)) => {
-                    ItemSchemas::ByPosition(each.iter().map(number).collect())
-                }
-                Some(one) => number(one).map_or(ItemSchemas::None, |number| {
-                    ItemSchemas::From(array_len("prefixItems"), number)
-                }),
-                None => ItemSchemas::None,
-            },
-            also: schema
-                .get("allOf")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(number)
-                .collect(),
-        }
-    }
-
-    /// Returns the schema of the element at `index`.
-    fn item(&self, index: usize) -> Option<usize> {
-        match &self.items {
-            ItemSchemas::None => None,
-            ItemSchemas::From(first, number) => (index >= *first).then_some(*number),
-            ItemSchemas::ByPosition(each) => each.get(index).copied().flatten(),
-        }
-    }
-}
-
-// Fills the defaults of a schema into an input.
-
-/// Fills in the missing values of `input`, to which the first of `schemas` applies, but never the defaults of the
-/// schemas in `skipped`. Returns `None` if no value is missing.
+/// Fills in the missing values of `input`, to which `schema` applies. Returns `None` if no value is missing.
 ///
 /// # Errors
 /// With its defaults, the input would exceed the limits of an input.
-fn fill_defaults(
-    schemas: &[DefaultSchema],
-    skipped: &HashSet<usize>,
-    input: &Input,
-) -> Result<Option<Input>, InvalidInput> {
+pub(crate) fn fill_defaults(schema: &Value, input: &Input) -> Result<Option<Input>, InvalidInput> {
+    let draft = Draft::default().detect(schema);
     let mut filler = DefaultFiller {
-        schemas,
-        skipped,
+        root: schema,
+        ref_replaces: matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7),
         expanding: HashSet::new(),
         filled_count: 0,
     };
     let mut edits = JsonEdits::new(input.text());
-    filler.visit(&[0], JsonText::new(input.text()), &mut edits)?;
+    let schemas: Vec<&Schema> = schema.as_object().into_iter().collect();
+    filler.visit(&schemas, JsonText::new(input.text()), &mut edits)?;
     if edits.is_empty() {
         return Ok(None);
     }
@@ -250,19 +94,42 @@ fn fill_defaults(
 
 /// Fills in one input.
 struct DefaultFiller<'s> {
-    schemas: &'s [DefaultSchema],
-    /// Schemas whose defaults are left out.
-    skipped: &'s HashSet<usize>,
+    root: &'s Value,
+    /// Before draft 2019-09, a `$ref` replaces the schema that contains it.
+    ref_replaces: bool,
     /// Schemas whose default is being filled in itself: a default below itself would never end.
-    expanding: HashSet<usize>,
+    expanding: HashSet<*const Schema>,
     filled_count: usize,
 }
 
-impl DefaultFiller<'_> {
+impl<'s> DefaultFiller<'s> {
+    /// Returns the value of a keyword, if it applies.
+    fn keyword(&self, schema: &'s Schema, name: &str) -> Option<&'s Value> {
+        let is_replaced = self.ref_replaces && schema.contains_key("$ref");
+        schema.get(name).filter(|_| !is_replaced)
+    }
+
+    /// Returns the schema of the element at `index`.
+    fn item(&self, schema: &'s Schema, index: usize) -> Option<&'s Schema> {
+        let prefix = schema.get("prefixItems").and_then(Value::as_array);
+        let item = match self.keyword(schema, "items")? {
+            Value::Array(each) => each.get(index),
+            one => Some(one).filter(|_| index >= prefix.map_or(0, Vec::len)),
+        };
+        item?.as_object()
+    }
+
+    /// Returns the schema that the `$ref` of a schema leads to.
+    fn referred(&self, schema: &'s Schema) -> Option<&'s Schema> {
+        let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
+        let pointer = percent_decode_str(pointer).decode_utf8().ok()?;
+        self.root.pointer(&pointer)?.as_object()
+    }
+
     /// Collects the insertions into `value`, to which `schemas` apply, in text order.
     fn visit<'t>(
         &mut self,
-        schemas: &[usize],
+        schemas: &[&'s Schema],
         value: JsonText<'t>,
         edits: &mut JsonEdits<'t>,
     ) -> Result<(), InvalidInput> {
@@ -270,14 +137,15 @@ impl DefaultFiller<'_> {
         if let Some(object) = value.object() {
             return self.visit_object(&applicable, &object, edits);
         }
-        let has_items = |number: &usize| !matches!(self.schemas[*number].items, ItemSchemas::None);
+        let has_items = |schema: &&'s Schema| self.keyword(schema, "items").is_some();
         if !applicable.iter().any(has_items) {
             return Ok(());
         }
         for (index, element) in value.elements().into_iter().flatten().enumerate() {
-            let all = self.schemas;
-            let item = |number: &usize| all[*number].item(index);
-            let of_element: Vec<usize> = applicable.iter().filter_map(item).collect();
+            let of_element = applicable
+                .iter()
+                .filter_map(|schema| self.item(schema, index))
+                .collect::<Vec<_>>();
             self.visit(&of_element, element, edits)?;
         }
         Ok(())
@@ -285,11 +153,11 @@ impl DefaultFiller<'_> {
 
     fn visit_object<'t>(
         &mut self,
-        applicable: &[usize],
+        applicable: &[&'s Schema],
         object: &ParsedObject<'t>,
         edits: &mut JsonEdits<'t>,
     ) -> Result<(), InvalidInput> {
-        let properties = PropertySchemas::new(self.schemas, applicable);
+        let properties = self.property_schemas(applicable);
         let mut present = HashSet::new();
         for (name, member) in object.members() {
             if let Some(index) = properties.index_by_name.get(&**name) {
@@ -319,17 +187,14 @@ impl DefaultFiller<'_> {
     }
 
     /// Returns the default of a missing value to which `schemas` apply, with the defaults inside it filled in.
-    fn expand_default(&mut self, schemas: &[usize]) -> Result<Option<String>, InvalidInput> {
-        let all = self.schemas;
-        let applicable = self.applicable_schemas(schemas);
-        let with_default = applicable
-            .iter()
-            .filter(|number| !self.skipped.contains(number))
-            .find_map(|number| Some((*number, all[*number].default.as_deref()?)));
-        let Some((number, default)) = with_default else {
+    fn expand_default(&mut self, schemas: &[&'s Schema]) -> Result<Option<String>, InvalidInput> {
+        let applicable = self.applicable_schemas(schemas).into_iter();
+        let mut with_default =
+            applicable.filter_map(|schema| Some((schema, schema.get("default")?.to_string())));
+        let Some((schema, default)) = with_default.next() else {
             return Ok(None);
         };
-        if !self.expanding.insert(number) {
+        if !self.expanding.insert(schema) {
             return Ok(None);
         }
         self.filled_count += 1;
@@ -338,62 +203,62 @@ impl DefaultFiller<'_> {
                 "has more than {MAX_INPUT_VALUES} values with the defaults of its schema"
             )));
         }
-        let mut edits = JsonEdits::new(default);
-        let visited = self.visit(schemas, JsonText::new(default), &mut edits);
-        self.expanding.remove(&number);
+        let mut edits = JsonEdits::new(&default);
+        let visited = self.visit(schemas, JsonText::new(&default), &mut edits);
+        self.expanding.remove(&std::ptr::from_ref(schema));
         visited.map(|()| Some(edits.apply()))
     }
 
-    /// Returns `schemas` and all that apply to the same value as they do, each once.
-    fn applicable_schemas(&self, schemas: &[usize]) -> Vec<usize> {
+    /// Returns `schemas` and all that apply to the same value as they do, each once: those of `allOf`, and the target of `$ref`.
+    fn applicable_schemas(&self, schemas: &[&'s Schema]) -> Vec<&'s Schema> {
         let mut found = Vec::new();
         let mut seen = HashSet::new();
-        let mut pending: Vec<usize> = schemas.iter().rev().copied().collect();
-        while let Some(number) = pending.pop() {
-            if seen.insert(number) {
-                found.push(number);
-                pending.extend(self.schemas[number].also.iter().rev());
+        let mut pending: Vec<&Schema> = schemas.iter().rev().copied().collect();
+        while let Some(schema) = pending.pop() {
+            if !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
             }
+            found.push(schema);
+            pending.extend(self.referred(schema));
+            let parts = self.keyword(schema, "allOf").and_then(Value::as_array);
+            pending.extend(
+                parts
+                    .into_iter()
+                    .flatten()
+                    .rev()
+                    .filter_map(Value::as_object),
+            );
         }
         found
     }
-}
 
-/// The properties that several schemas declare for one object, in the order of the schemas.
-struct PropertySchemas<'s> {
-    /// Each name with all its schemas.
-    schemas: Vec<(&'s str, Vec<usize>)>,
-    index_by_name: HashMap<&'s str, usize>,
-}
-
-impl<'s> PropertySchemas<'s> {
-    fn new(all: &'s [DefaultSchema], applicable: &[usize]) -> Self {
-        let mut properties = Self {
-            schemas: Vec::new(),
-            index_by_name: HashMap::new(),
-        };
-        let declared = applicable
-            .iter()
-            .flat_map(|number| &all[*number].properties);
-        for (name, number) in declared {
-            let next = properties.schemas.len();
-            let index = *properties.index_by_name.entry(name).or_insert(next);
-            if index == next {
-                properties.schemas.push((name, Vec::new()));
+    /// Returns the properties that several schemas declare for one object, in the order of the schemas.
+    fn property_schemas(&self, applicable: &[&'s Schema]) -> PropertySchemas<'s> {
+        let mut properties = PropertySchemas::default();
+        for schema in applicable {
+            let declared = self
+                .keyword(schema, "properties")
+                .and_then(Value::as_object);
+            for (name, schema) in declared.into_iter().flatten() {
+                let Some(schema) = schema.as_object() else {
+                    continue;
+                };
+                let next = properties.schemas.len();
+                let index = *properties.index_by_name.entry(name).or_insert(next);
+                if index == next {
+                    properties.schemas.push((name, Vec::new()));
+                }
+                properties.schemas[index].1.push(schema);
             }
-            properties.schemas[index].1.push(*number);
         }
         properties
     }
 }
 
-/// Whether `default` is a key anywhere in `schema`.
-pub(crate) fn may_have_defaults(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => {
-            members.contains_key("default") || members.values().any(may_have_defaults)
-        }
-        Value::Array(items) => items.iter().any(may_have_defaults),
-        _ => false,
-    }
+/// Properties of one object.
+#[derive(Default)]
+struct PropertySchemas<'s> {
+    /// Each name with all its schemas.
+    schemas: Vec<(&'s str, Vec<&'s Schema>)>,
+    index_by_name: HashMap<&'s str, usize>,
 }

@@ -14,12 +14,12 @@ mod schema_errors;
 mod schema_graph;
 mod subschemas;
 
+pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub(crate) use patterns::PatternSyntax;
 pub use problem_details::ProblemDetail;
 pub(crate) use problem_details::TypeError;
 pub use schema::CompiledSchema;
-pub(crate) use schema::find_invalid_defaults;
 pub use schema_errors::find_schema_errors;
 pub(crate) use schema_errors::leave_out_unusable;
 pub(crate) use subschemas::SchemaError;

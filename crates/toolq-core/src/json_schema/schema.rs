@@ -3,13 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 use crate::json::{Input, InvalidInput};
-use crate::json_schema::defaults::{SchemaDefaults, may_have_defaults};
+use crate::json_schema::defaults::{fill_defaults, may_have_defaults, without_invalid_defaults};
 use crate::json_schema::library::{SchemaLibrary, validation_options};
 use crate::json_schema::problem_details::{self, ProblemDetail, TypeError};
 use crate::json_schema::schema_errors::{self, find_schema_errors, find_unknown_drafts};
@@ -28,8 +28,16 @@ pub struct CompiledSchema {
     validator: Validator,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
     max_detail_depth: usize,
-    /// The defaults of missing values; `None` if the schema declares no defaults.
-    defaults: Option<SchemaDefaults>,
+    has_defaults: bool,
+    /// The schema without the defaults that their own schemas reject.
+    usable: OnceLock<Value>,
+}
+
+/// An input with the defaults of its schema, where they leave it valid.
+pub(crate) struct FilledInput {
+    pub(crate) input: Input,
+    pub(crate) value: Value,
+    pub(crate) is_valid: bool,
 }
 
 impl CompiledSchema {
@@ -47,13 +55,13 @@ impl CompiledSchema {
         let (true, Ok(graph)) = (is_supported, graph) else {
             return Err(find_schema_errors(schema));
         };
-        let defaults = SchemaDefaults::find(schema, draft, &library, graph.as_ref());
         match validation_options(library).build(schema) {
             Ok(validator) => Ok(Self {
                 source: schema.clone(),
                 validator,
                 max_detail_depth: graph.as_ref().map_or(usize::MAX, max_detail_depth),
-                defaults,
+                has_defaults: may_have_defaults(schema),
+                usable: OnceLock::new(),
             }),
             Err(error) => {
                 let found = find_schema_errors(schema);
@@ -68,31 +76,37 @@ impl CompiledSchema {
         &self.source
     }
 
-    /// Fills in the missing values that have a default. Returns `None` if there is nothing to fill in.
+    /// Fills in the missing values that have a default: all of them or, if that isn't valid, those that their own schemas accept.
+    /// An input that is valid only as it came stays so.
     ///
     /// # Errors
     /// With its defaults, the input would exceed the limits of an input.
-    pub(crate) fn fill_defaults(&self, input: &Input) -> Result<Option<Input>, InvalidInput> {
-        match &self.defaults {
-            Some(defaults) => defaults.fill(input),
-            None => Ok(None),
+    pub(crate) fn fill_defaults(&self, input: &Input) -> Result<FilledInput, InvalidInput> {
+        let fill = |schema: &Value| {
+            let filled = fill_defaults(schema, input)?;
+            Ok(self.judge(filled.unwrap_or_else(|| input.clone())))
+        };
+        if !self.has_defaults {
+            return Ok(self.judge(input.clone()));
         }
+        let filled = fill(&self.source)?;
+        if filled.is_valid {
+            return Ok(filled);
+        }
+        let usable = || without_invalid_defaults(&self.source);
+        let filled = fill(self.usable.get_or_init(usable))?;
+        let own = Some(input).filter(|_| !filled.is_valid);
+        let own = own.map(|input| self.judge(input.clone()));
+        Ok(own.filter(|own| own.is_valid).unwrap_or(filled))
     }
 
-    /// Fills in all defaults where there is no value yet, even those that their own schemas reject.
-    pub(crate) fn fill_all_defaults(&self) -> Option<Input> {
-        let defaults = self.defaults.as_ref()?;
-        let filled = defaults.fill_except(&Input::empty(), &HashSet::new());
-        filled.ok().flatten()
-    }
-
-    /// Fills in the defaults that leave `input` valid; returns `None` if `input` isn't valid as it came. A default must
-    /// not invalidate a valid input.
-    pub(crate) fn fill_valid_defaults(&self, input: &Input) -> Option<Input> {
-        let is_valid = |input: &Input| self.accepts(&input.to_value());
-        let defaults = self.defaults.as_ref().filter(|_| is_valid(input))?;
-        let filled = defaults.fill_valid(input, is_valid);
-        Some(filled.unwrap_or_else(|| input.clone()))
+    fn judge(&self, input: Input) -> FilledInput {
+        let value = input.to_value();
+        FilledInput {
+            is_valid: self.accepts(&value),
+            input,
+            value,
+        }
     }
 
     /// Returns whether `input` is valid. Faster than listing its problems.
@@ -147,27 +161,4 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
         Value::Object(members) => levels == 0 || members.values().any(is_child_deeper),
         _ => false,
     }
-}
-
-/// Finds the defaults of top-level properties that `schema` itself rejects: a call that relies on one is invalid.
-/// `schema` must be free of [errors](super::find_schema_errors).
-pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<ProblemDetail> {
-    // Compiling is most of the work, and few schemas have defaults.
-    if !may_have_defaults(schema) {
-        return Vec::new();
-    }
-    let Ok(compiled) = CompiledSchema::compile(schema) else {
-        return Vec::new();
-    };
-    let Some(filled) = compiled.fill_all_defaults() else {
-        return Vec::new();
-    };
-    let filled = filled.to_value();
-    let is_filled = |detail: &ProblemDetail| {
-        let first = detail.path.split('/').nth(1);
-        first.is_some_and(|token| filled.pointer(&format!("/{token}")).is_some())
-    };
-    let mut details = compiled.problem_details(&filled);
-    details.retain(is_filled);
-    details
 }

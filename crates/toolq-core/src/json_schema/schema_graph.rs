@@ -16,8 +16,8 @@ use crate::json_schema::subschemas::{
 pub(crate) struct SchemaGraph {
     /// The schemas that each schema leads to.
     edges: Vec<Vec<usize>>,
-    /// The references: the schemas that contain them, their keywords, and the schemas that they lead to.
-    references: Vec<(usize, &'static str, usize)>,
+    /// The schemas that references lead to.
+    targets: BTreeSet<usize>,
     /// The schemas that are part of a meta-schema of JSON Schema.
     of_meta_schemas: BTreeSet<usize>,
 }
@@ -45,7 +45,7 @@ impl SchemaGraph {
             .map(|(number, _)| number);
         let mut graph = Self {
             edges: vec![Vec::new(); subschemas.len()],
-            references: Vec::new(),
+            targets: BTreeSet::new(),
             of_meta_schemas: of_meta_schemas.collect(),
         };
         for (number, subschema) in subschemas.iter().enumerate() {
@@ -79,7 +79,7 @@ impl SchemaGraph {
                     let target = resolved.contents().as_object().map(std::ptr::from_ref);
                     if let Some(target) = target.and_then(|target| numbers.get(&target)) {
                         self.edges[number].push(*target);
-                        self.references.push((number, reference.keyword, *target));
+                        self.targets.insert(*target);
                     }
                 }
                 Err(error) => {
@@ -96,14 +96,6 @@ impl SchemaGraph {
         errors
     }
 
-    /// Returns each schema with a `$ref`, and the schema that it leads to.
-    pub(crate) fn refs(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.references
-            .iter()
-            .filter(|(_, keyword, _)| *keyword == "$ref")
-            .map(|(from, _, to)| (*from, *to))
-    }
-
     /// Counts the schemas after every reference is replaced by its target, stopping at those that lead back.
     pub(crate) fn count_unfolded_schemas(&self) -> u64 {
         self.count_paths(0, 1)
@@ -113,8 +105,7 @@ impl SchemaGraph {
     /// cause multiplies with each level of nesting. Meta-schemas lead back to themselves in many ways, but only in one for
     /// each value of an input.
     pub(crate) fn max_growth(&self) -> u64 {
-        let targets: BTreeSet<usize> = self.references.iter().map(|(.., target)| *target).collect();
-        targets
+        self.targets
             .difference(&self.of_meta_schemas)
             .map(|target| self.count_paths(*target, 0))
             .max()
@@ -145,9 +136,7 @@ impl SchemaGraph {
 }
 
 /// Returns the number of each schema, by its address in memory.
-pub(crate) fn number_subschemas(
-    subschemas: &[Subschema<'_>],
-) -> HashMap<*const Map<String, Value>, usize> {
+fn number_subschemas(subschemas: &[Subschema<'_>]) -> HashMap<*const Map<String, Value>, usize> {
     let numbered = subschemas.iter().enumerate();
     numbered
         .map(|(number, subschema)| (std::ptr::from_ref(subschema.schema), number))

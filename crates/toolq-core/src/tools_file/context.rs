@@ -307,15 +307,16 @@ impl CheckContext<'_> {
         is_valid
     }
 
-    /// Warns about defaults that the schema itself rejects.
+    /// Warns about defaults that their own schemas reject.
     pub(crate) fn warn_about_invalid_defaults(&mut self, schema: &Value, place: SchemaPlace<'_>) {
-        for detail in find_invalid_defaults(schema) {
-            let name = detail.path.split('/').nth(1).unwrap_or_default();
-            let pointer = format!("/properties/{name}/default");
-            let message = format!(
-                "the default violates the schema: {} {}",
-                detail.path, detail.message
-            );
+        for (pointer, problems) in find_invalid_defaults(schema) {
+            let problems = problems.iter().map(|problem| match problem.path.as_str() {
+                "" => problem.message.clone(),
+                path => format!("{path} {}", problem.message),
+            });
+            let problems = problems.collect::<Vec<_>>().join("; ");
+            let pointer = pointer + "/default";
+            let message = format!("the default violates its schema: {problems}");
             self.diagnostics.warning(
                 (self.tree.span_at(place.keys, &pointer), "not filled in where the value is missing"),
                 place.message(&pointer, &message),

@@ -1,14 +1,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::json_schema::{CompiledSchema, find_invalid_defaults};
+use crate::json_schema::CompiledSchema;
 
 /// Returns the text of `input` with the defaults of `schema`.
 fn fill(schema: &Value, input: &str) -> String {
     let schema = CompiledSchema::compile(schema).unwrap();
     let input = Input::parse(input).unwrap();
-    let filled = schema.fill_defaults(&input).unwrap();
-    filled.unwrap_or(input).text().to_owned()
+    schema
+        .fill_defaults(&input)
+        .unwrap()
+        .input
+        .text()
+        .to_owned()
 }
 
 #[test]
@@ -65,7 +69,6 @@ fn defaults_of_a_meta_schema_are_not_filled_in() {
         let same_draft =
             json!({"$schema": meta_schema, "properties": {"x": {"$ref": meta_schema}}});
         assert_eq!(fill(&same_draft, r#"{"x":{}}"#), r#"{"x":{}}"#);
-        assert!(find_invalid_defaults(&same_draft).is_empty());
     }
 }
 
@@ -80,16 +83,18 @@ fn defaults_are_found_through_items_all_of_and_references() {
             "list": {"items": {"$ref": "#/$defs/row"}},
             "row": {"$ref": "#/$defs/row", "default": {}},
             "named": {"$ref": "#/$defs/named"},
+            "escaped": {"$ref": "#/$defs/a~1b%20%25"},
         },
         "$defs": {
             "more": {"properties": {"b": {"default": "second"}, "c": {"default": null}}},
             "row": {"properties": {"id": {"default": 0}}},
             "named": {"default": "from the reference"},
+            "a/b %": {"properties": {"escaped": {"default": true}}},
         },
     });
     assert_eq!(
-        fill(&schema, r#"{"list":[{},{"id":7},3]}"#),
-        r#"{"list":[{"id":0},{"id":7},3],"row":{"id":0},"named":"from the reference","a":1,"b":"first","c":null}"#
+        fill(&schema, r#"{"list":[{},{"id":7},3],"escaped":{}}"#),
+        r#"{"list":[{"id":0},{"id":7},3],"escaped":{"escaped":true},"row":{"id":0},"named":"from the reference","a":1,"b":"first","c":null}"#
     );
     let tuple = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -164,39 +169,61 @@ fn defaults_that_contain_themselves_end() {
     assert!(matches!(filled, Err(InvalidInput::TooLarge(_))));
 }
 
-/// Returns the text of `input` with those defaults of `schema` that leave it valid; `None` if it isn't valid as it came.
-fn fill_valid(schema: &Value, input: &str) -> Option<String> {
-    let schema = CompiledSchema::compile(schema).unwrap();
-    let filled = schema.fill_valid_defaults(&Input::parse(input).unwrap());
-    filled.map(|filled| filled.text().to_owned())
-}
-
+/// An input that is valid as it came runs. A default that only clashes with other values takes the rest with it.
 #[test]
-fn a_default_that_would_make_a_valid_input_invalid_is_left_out_alone() {
+fn defaults_never_make_a_valid_input_invalid() {
     let schema = json!({
         "properties": {
             "n": {"type": "integer", "default": []},
             "ok": {"type": "integer", "default": 5},
-            "exclusive": {"default": false},
+            "default": {"type": "string", "default": null},
+            "exclusive": {"enum": [true, false]},
             "outer": {"default": {}, "properties": {"inner": {"type": "string", "default": 1}}},
         },
-        "dependentRequired": {"exclusive": ["n"]},
         "required": ["id"],
     });
-    for (input, filled) in [
-        (r#"{"id":1}"#, Some(r#"{"id":1,"ok":5,"outer":{}}"#)),
+    let clashing = json!({
+        "properties": {"ok": {"default": 5}, "exclusive": {"default": false}},
+        "dependentRequired": {"exclusive": ["n"]},
+    });
+    for (schema, input, filled) in [
+        (&schema, r#"{"id":1}"#, r#"{"id":1,"ok":5,"outer":{}}"#),
         (
+            &schema,
             r#"{"id":1,"n":2}"#,
-            Some(r#"{"id":1,"n":2,"ok":5,"exclusive":false,"outer":{}}"#),
+            r#"{"id":1,"n":2,"ok":5,"outer":{}}"#,
         ),
         (
-            r#"{"id":1,"ok":1,"outer":3}"#,
-            Some(r#"{"id":1,"ok":1,"outer":3}"#),
+            &schema,
+            r#"{"id":1,"ok":1,"outer":{"inner":""}}"#,
+            r#"{"id":1,"ok":1,"outer":{"inner":""}}"#,
         ),
-        ("{}", None),
+        (&schema, "{}", r#"{"ok":5,"outer":{}}"#),
+        (&clashing, "{}", "{}"),
+        (
+            &clashing,
+            r#"{"n":1}"#,
+            r#"{"n":1,"ok":5,"exclusive":false}"#,
+        ),
     ] {
-        assert_eq!(fill_valid(&schema, input).as_deref(), filled);
+        assert_eq!(fill(schema, input), filled, "{input}");
     }
+}
+
+/// The keyword is meant, not a property of that name.
+#[test]
+fn invalid_defaults_are_found_by_their_place() {
+    let schema = json!({
+        "properties": {
+            "default": {"type": "string", "default": null},
+            "list": {"items": {"minimum": 1, "default": 0}},
+            "ok": {"type": "string", "default": ""},
+        },
+    });
+    let found = find_invalid_defaults(&schema).into_iter();
+    let mut places: Vec<String> = found.map(|(pointer, _)| pointer).collect();
+    places.sort();
+    assert_eq!(places, ["/properties/default", "/properties/list/items"]);
 }
 
 /// A schema with definitions of its own would have to be compiled otherwise.
