@@ -6,9 +6,8 @@ mod tests;
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
-use crate::json::{InvalidInput, JsonKind, JsonText, MAX_INPUT_BYTES};
+use crate::json::{InvalidInput, JsonKind, JsonText, MAX_INPUT_BYTES, meaning_digest};
 use crate::transcript::json_end_scanner::JsonEndScanner;
 
 /// A partial input is reported again once it has grown by more than one part in this many. Each report repeats the whole
@@ -199,28 +198,12 @@ impl CallInput {
     }
 }
 
-/// Returns whether two inputs are the same, apart from white space and how characters are escaped.
+/// Returns whether two inputs are the same, however they are written.
 fn is_same(one: &str, other: &str) -> bool {
-    let parse = |text| serde_json::from_str::<Value>(text).ok();
-    // Parsed numbers may have lost digits.
-    let are_equal = || parse(one).is_some_and(|one| Some(one) == parse(other));
-    one.trim() == other.trim() || (outside_strings(one) == outside_strings(other) && are_equal())
-}
-
-/// Returns JSON without its strings and white space.
-fn outside_strings(json: &str) -> String {
-    let mut in_string = false;
-    let mut is_escaped = false;
-    let is_kept = |letter: &char| {
-        if in_string {
-            in_string = is_escaped || *letter != '"';
-            is_escaped = !is_escaped && *letter == '\\';
-            return false;
-        }
-        in_string = *letter == '"';
-        !letter.is_ascii_whitespace()
-    };
-    json.chars().filter(is_kept).collect()
+    let (one, other) = (one.trim(), other.trim());
+    let is_json = |text| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    let meaning = |text| meaning_digest(JsonText::new(text));
+    one == other || is_json(one) && is_json(other) && meaning(one) == meaning(other)
 }
 
 /// Returns the length of the first half of a surrogate pair that an escaped text ends in.
@@ -247,19 +230,6 @@ fn trailing_half(text: &str) -> usize {
 
 // Completes JSON that is still arriving to the value known so far.
 
-/// What the scanner expects next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ScanState {
-    /// A value.
-    Value,
-    /// A key, or the end of the object.
-    Key,
-    /// The colon after a key.
-    AfterKey,
-    /// A comma, or the end of the array or object.
-    AfterValue,
-}
-
 /// Completes `text`, a prefix of a JSON object, to the JSON of the object as far as it's known.
 ///
 /// A string that isn't closed ends where the text does. Anything that isn't certain yet is left out: a key without a
@@ -268,132 +238,72 @@ enum ScanState {
 ///
 /// Returns `None` if `text` isn't a prefix of an object, or is too short to tell.
 pub fn complete_partial_json(text: &str) -> Option<String> {
-    let mut scanner = PartialJsonScanner {
-        text,
-        position: text.len() - text.trim_start().len(),
-        open_closers: Vec::new(),
-        known_end: 0,
-    };
-    if !text.trim_start().starts_with('{') {
+    let text = text.trim_start();
+    let bytes = text.as_bytes();
+    if !text.starts_with('{') {
         return None;
     }
-    let begin = scanner.position;
-    let string_end = scanner.scan()?;
-    let mut value = text[begin..scanner.known_end.max(begin)].to_owned();
-    value.push_str(string_end);
-    value.extend(
-        scanner
-            .open_closers
-            .iter()
-            .rev()
-            .map(|&open| char::from(open)),
-    );
-    // The scanner only follows brackets and strings; the parser validates the rest.
+    // What closes the open arrays and objects, after the end of what is certain.
+    let (mut closers, mut known_end) = (Vec::new(), 0);
+    let mut open_string = "";
+    let (mut at, mut last_sign) = (0, b' ');
+    while let Some(&byte) = bytes.get(at) {
+        let is_key = closers.last() == Some(&'}') && last_sign != b':';
+        at += 1;
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => continue,
+            b',' | b':' => {}
+            b'{' | b'[' => {
+                closers.push(if byte == b'{' { '}' } else { ']' });
+                known_end = at;
+            }
+            b'}' | b']' => {
+                if closers.pop()? != char::from(byte) {
+                    return None;
+                }
+                known_end = at;
+                if closers.is_empty() {
+                    break;
+                }
+            }
+            b'"' => match string_end(bytes, at) {
+                Ok(end) if is_key => at = end,
+                Ok(end) => (at, known_end) = (end, end),
+                Err(_) if is_key => break,
+                Err(end) => {
+                    (open_string, known_end) = ("\"", end);
+                    break;
+                }
+            },
+            _ if is_key => return None,
+            _ => {
+                let rest = &text[at - 1..];
+                let Some(len) = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']) else {
+                    // It may continue.
+                    break;
+                };
+                at += len - 1;
+                known_end = at;
+            }
+        }
+        last_sign = byte;
+    }
+    let closers = closers.iter().rev().collect::<String>();
+    let value = [&text[..known_end], open_string, &closers].concat();
+    // The loop only follows brackets and strings; the parser validates the rest.
     let is_json = serde_json::from_str::<IgnoredAny>(&value).is_ok();
     is_json.then_some(value)
 }
 
-struct PartialJsonScanner<'a> {
-    text: &'a str,
-    position: usize,
-    /// Closing brackets of the open arrays and objects.
-    open_closers: Vec<u8>,
-    /// End of the text that is certain. Open arrays and objects are closed after it.
-    known_end: usize,
-}
-
-impl PartialJsonScanner<'_> {
-    /// Scans to the end and returns what closes the string that the text ends in, if any; `None` if the text isn't a
-    /// prefix of JSON.
-    fn scan(&mut self) -> Option<&'static str> {
-        let mut state = ScanState::Value;
-        while let Some(&byte) = self.text.as_bytes().get(self.position) {
-            state = match (state, byte) {
-                (_, b' ' | b'\t' | b'\r' | b'\n') => {
-                    self.position += 1;
-                    continue;
-                }
-                (ScanState::Value, b'{') => self.open_nested(b'}', ScanState::Key),
-                (ScanState::Value, b'[') => self.open_nested(b']', ScanState::Value),
-                (ScanState::Value | ScanState::AfterValue, b']')
-                | (ScanState::Key | ScanState::AfterValue, b'}') => self.close_nested(byte)?,
-                (ScanState::Key, b'"') => match self.string_end() {
-                    Ok(end) => {
-                        self.position = end;
-                        ScanState::AfterKey
-                    }
-                    Err(_) => return Some(""),
-                },
-                (ScanState::Value, b'"') => match self.string_end() {
-                    Ok(end) => {
-                        (self.position, self.known_end) = (end, end);
-                        ScanState::AfterValue
-                    }
-                    Err(end) => {
-                        self.known_end = end;
-                        return Some("\"");
-                    }
-                },
-                (ScanState::AfterKey, b':') => self.advance(ScanState::Value),
-                (ScanState::AfterValue, b',') => match self.open_closers.last()? {
-                    b'}' => self.advance(ScanState::Key),
-                    _ => self.advance(ScanState::Value),
-                },
-                (ScanState::Value, _) => {
-                    let rest = &self.text[self.position..];
-                    let Some(end) = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']) else {
-                        // It may continue.
-                        return Some("");
-                    };
-                    self.position += end;
-                    self.known_end = self.position;
-                    ScanState::AfterValue
-                }
-                _ => return None,
-            };
-            if self.open_closers.is_empty() {
-                break;
-            }
-        }
-        Some("")
-    }
-
-    fn advance(&mut self, next: ScanState) -> ScanState {
-        self.position += 1;
-        next
-    }
-
-    fn open_nested(&mut self, end: u8, next: ScanState) -> ScanState {
-        self.open_closers.push(end);
-        self.position += 1;
-        self.known_end = self.position;
-        next
-    }
-
-    fn close_nested(&mut self, end: u8) -> Option<ScanState> {
-        if self.open_closers.pop()? != end {
-            return None;
-        }
-        self.position += 1;
-        self.known_end = self.position;
-        Some(ScanState::AfterValue)
-    }
-
-    /// Returns the end of the string that starts here, after its closing quote. If it isn't closed, the error is the
-    /// end of its last complete character.
-    fn string_end(&self) -> Result<usize, usize> {
-        let bytes = self.text.as_bytes();
-        let mut at = self.position + 1;
-        loop {
-            match bytes.get(at) {
-                None => return Err(at),
-                Some(b'"') => return Ok(at + 1),
-                Some(b'\\') => match escape_len(&bytes[at..]) {
-                    Some(len) => at += len,
-                    None => return Err(at),
-                },
-                Some(_) => at += 1,
-            }
+/// Returns the end of the string whose text starts at `at`, after its closing quote. If it isn't closed, the error is the end of
+/// its last complete character.
+fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
+    loop {
+        match bytes.get(at) {
+            None => return Err(at),
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at += escape_len(&bytes[at..]).ok_or(at)?,
+            Some(_) => at += 1,
         }
     }
 }
