@@ -57,24 +57,6 @@ fn placeholders_of_other_template_languages_cause_warnings() {
     );
 }
 
-#[test]
-fn optional_query_pairs_belong_under_query() {
-    assert_warned(
-        file_with_tool,
-        r#"
-        http: {url: "http://h/x?day={o?}"}           ⇒ {o?} ⇒ without `o`, `day=` is sent
-        http: {url: "http://h/x?a={a}&day={o?}"}     ⇒ {o?} ⇒ without `o`, `day=` is sent
-        "#,
-    );
-    assert_no_problems(
-        file_with_tool,
-        r#"
-        http: {url: "http://h/x?a={a}", query: {day: "{o?}"}}
-        http: {url: "http://h/{o?}"}
-        "#,
-    );
-}
-
 /// Asserts that each line of the table causes one problem with the given hint: `fragment ⇒ part of the hint`.
 fn assert_hint(frame: impl Fn(&str) -> String, table: &str) {
     for line in crate::tools_file::table_rows(table) {

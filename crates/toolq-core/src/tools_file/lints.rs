@@ -187,48 +187,6 @@ impl ToolContext<'_> {
         );
         true
     }
-
-    /// Warns about an optional value in the query of `url`: if the value is missing, its parameter is sent empty.
-    pub(crate) fn warn_about_optional_in_query(
-        &mut self,
-        url: &Spanned<String>,
-        template: &Template,
-    ) {
-        for part in &template.parts {
-            let written = Template {
-                parts: vec![part.clone()],
-            }
-            .to_string();
-            let Some(name) = written
-                .strip_suffix("?}")
-                .and_then(|rest| rest.strip_prefix('{'))
-            else {
-                continue;
-            };
-            let start = url.value.find(&written).unwrap_or_default();
-            let (before, _) = url.value.split_at(start);
-            let Some((_, query)) = before.split_once('?') else {
-                continue;
-            };
-            let Some(key) = query
-                .rsplit('&')
-                .next()
-                .and_then(|pair| pair.strip_suffix('='))
-            else {
-                continue;
-            };
-            let span = self
-                .diagnostics
-                .span_within(url, &(start..start + written.len()));
-            self.diagnostics.warning(
-                (span, "leaves out only the value"),
-                format!("without `{name}`, `{key}=` is sent"),
-                format!(
-                    "write `query: {{{key}: \"{written}\"}}`, which leaves out the whole parameter"
-                ),
-            );
-        }
-    }
 }
 
 /// Names, and ends of names, of inputs that are usually paths.

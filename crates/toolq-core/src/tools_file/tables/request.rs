@@ -55,7 +55,6 @@ pub(crate) fn resolve_url(
         }
         return template;
     }
-    context.warn_about_optional_in_query(url, &template);
     match check_url_prefix(&template) {
         Ok(()) => {}
         Err(ServerUrlError::Malformed(why)) => context.diagnostics.error(
