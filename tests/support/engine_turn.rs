@@ -58,7 +58,6 @@ pub fn tool_without_backing(name: &str) -> Tool {
         raw_output: false,
         empty_output: None,
         output_schema: None,
-        rule_settings: Vec::new(),
         max_output: 64 << 10,
         max_saved: 64 << 20,
         retry: RetryPolicy {

@@ -53,7 +53,6 @@ pub fn sample_tool(name: &str) -> Tool {
         raw_output: false,
         empty_output: None,
         output_schema: None,
-        rule_settings: Vec::new(),
         max_output: 64 << 10,
         max_saved: 64 << 20,
         retry: RetryPolicy {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use toolq_core::types::{
     Backing, Effect, OnFailure, OutputKind, RetryCondition, SafetyPolicy, SafetyRule, Template,
-    Tool,
 };
 
 use crate::tools_file::{
@@ -157,7 +156,7 @@ fn unknown_message_placeholders_are_refused() {
 }
 
 #[test]
-fn a_rule_needs_tools_and_a_setting() {
+fn a_rule_needs_tools() {
     let rule = |rule: &str| file_with_lines(&format!("rules: [{rule}]"));
     assert_warned(
         rule,
@@ -167,7 +166,6 @@ fn a_rule_needs_tools_and_a_setting() {
         rule,
         r#"
         {tools: "[", concurrency_safe: true} ⇒ "[" ⇒ isn't a valid glob
-        {tools: t} ⇒ { ⇒ sets nothing
         {concurrency_safe: true} ⇒ { ⇒ no `tools`
         {tools: t, concurrency_safe: yes} ⇒ yes ⇒ must be `true` or `false`
         "#,
@@ -362,23 +360,6 @@ rules:
     };
     assert_eq!(command.limits.files, Some(9));
     assert_eq!(command.limits.cpu, Some(seconds(3)));
-    let list = |tool: &Tool| -> Vec<String> {
-        let settings = tool.rule_settings.iter();
-        settings
-            .map(|setting| format!("{} {}", setting.key, setting.glob))
-            .collect()
-    };
-    assert_eq!(
-        list(t),
-        [
-            "effect t",
-            "timeout t",
-            "output *",
-            "on_failure *",
-            "limits *"
-        ]
-    );
-    assert_eq!(list(u), ["on_failure *", "limits *"]);
     let rule = SafetyRule {
         glob: "*".into(),
         safe: false,

@@ -140,9 +140,6 @@ struct PlannedCallJson<'a> {
     call: CallJson<'a>,
     concurrency_safe: bool,
     decided_by: String,
-    /// The settings that come from rules, with the glob of each rule.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    set_by_rules: BTreeMap<&'a str, &'a str>,
     timeout_ms: u64,
     /// `None` if the tool has no estimate.
     #[serialize_always]
@@ -207,12 +204,6 @@ impl<'a> PlannedCallJson<'a> {
             call: CallJson::new(call, mask),
             concurrency_safe: accepted.safe,
             decided_by: accepted.safety_source.to_string(),
-            set_by_rules: accepted
-                .tool
-                .rule_settings
-                .iter()
-                .map(|setting| (setting.key, setting.glob.as_str()))
-                .collect(),
             timeout_ms: to_millis(accepted.tool.timeout.after),
             estimate_ms: accepted.tool.estimate.map(to_millis),
             runs: InvocationJson::new(accepted, mask),

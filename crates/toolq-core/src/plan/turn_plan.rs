@@ -317,9 +317,7 @@ impl PlannedCall<'_> {
 
     /// What else decides when the call runs, or how: `10/s`, `cached for 10m`, `needs approval`, `waits for call 3: writes src/a.rs`.
     pub fn notes(&self, plan: &TurnPlan<'_>) -> Vec<String> {
-        let settings = self.accepted.tool.rule_settings.iter();
-        let settings = settings.map(|setting| format!("{} by rule {}", setting.key, setting.glob));
-        let mut notes: Vec<String> = settings.collect();
+        let mut notes = Vec::new();
         let limits = applied_limits(self.accepted, 0);
         notes.extend(limits.iter().map(|(subject, limits)| match subject {
             LimitedSubject::Tool(..) => limits.to_string(),

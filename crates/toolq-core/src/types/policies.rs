@@ -41,15 +41,6 @@ pub struct SafetyRule {
     pub safe: bool,
 }
 
-/// A setting that a tool has from a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleSetting {
-    /// The key, such as `timeout`.
-    pub key: &'static str,
-    /// The glob of the rule, as written.
-    pub glob: String,
-}
-
 /// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
 /// whether a call that may have run is repeated.
 #[derive(Serialize, Deserialize, JsonSchema, EnumString, IntoStaticStr)]

@@ -16,8 +16,7 @@ use crate::text::describe_regex_error;
 use crate::types::agent::AgentBacking;
 use crate::types::backing::{CommandBacking, HttpBacking};
 use crate::types::policies::{
-    ApprovalPolicy, CachePolicy, Effect, LockTemplates, OncePolicy, RuleSetting, SafetyPolicy,
-    StartLimits,
+    ApprovalPolicy, CachePolicy, Effect, LockTemplates, OncePolicy, SafetyPolicy, StartLimits,
 };
 use crate::types::server::McpBacking;
 use crate::types::template::Template;
@@ -48,8 +47,6 @@ pub struct Tool {
     pub awaits_list: bool,
     /// Decides whether calls may run concurrently with others.
     pub safety: SafetyPolicy,
-    /// The settings that come from `rules`, except for the safety.
-    pub rule_settings: Vec<RuleSetting>,
     /// What it does to the world.
     pub effect: Effect,
     /// Which of its calls need an approval before they start.

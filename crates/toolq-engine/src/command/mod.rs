@@ -39,7 +39,6 @@ pub(crate) fn program_tool(tool: &Tool, command: CommandBacking, max_output: u64
         raw_output: false,
         empty_output: None,
         output_schema: None,
-        rule_settings: Vec::new(),
         max_output,
         max_saved: 0,
         on_failure: OnFailure::Continue,

@@ -195,7 +195,6 @@ pub(crate) fn tool(name: &str) -> Tool {
         raw_output: false,
         empty_output: None,
         output_schema: None,
-        rule_settings: Vec::new(),
         max_output: 1 << 16,
         max_saved: 0,
         retry: RetryPolicy {

@@ -70,7 +70,6 @@ fn add_aspects(tool: &Tool, add: &mut Add<'_>) {
         category: _,
         destructive: _,
         open_world: _,
-        rule_settings: _,
         estimate: _,
         status: _,
         compare: _,

@@ -42,7 +42,6 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         raw_output: false,
         empty_output: None,
         output_schema: None,
-        rule_settings: Vec::new(),
         max_output: 0,
         max_saved: 0,
         retry: RetryPolicy {

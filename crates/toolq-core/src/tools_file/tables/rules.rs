@@ -10,12 +10,12 @@ use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_file::tables::settings::Layer;
 use crate::tools_file::tables::tool::ToolFile;
 use crate::tools_file::tables::when::SafetyForm;
-use crate::types::{Effect, RuleSetting, SafetyPolicy, SafetyRule, Span};
+use crate::types::{Effect, SafetyPolicy, SafetyRule, Span};
 
 /// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["tools"], "minProperties" = 2))]
+#[schemars(deny_unknown_fields, extend("required" = ["tools"]))]
 pub struct RuleFile {
     /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
     pub tools: Field<String>,
@@ -87,30 +87,6 @@ impl<'f> ToolRules<'f> {
         layered.over(defaults)
     }
 
-    /// Returns which rules set keys that `tool` leaves out, except for its concurrency safety.
-    pub(crate) fn list_settings(&self, name: &str, tool: &ToolFile) -> Vec<RuleSetting> {
-        let effect_key = |effect: &Field<Effect>| (!effect.is_missing()).then_some("effect");
-        // The keys of its `command` aren't looked at.
-        let mut set_keys: Vec<&str> = tool.settings.keys().collect();
-        set_keys.extend(effect_key(&tool.effect));
-        let mut settings = Vec::new();
-        for rule in self.matching(name) {
-            for key in effect_key(&rule.file.effect)
-                .into_iter()
-                .chain(rule.settings.keys())
-            {
-                if !set_keys.contains(&key) {
-                    set_keys.push(key);
-                    settings.push(RuleSetting {
-                        key,
-                        glob: rule.glob_text.to_owned(),
-                    });
-                }
-            }
-        }
-        settings
-    }
-
     /// Returns what decides whether calls of the tool `name` are concurrency-safe. What the lock says is below all that
     /// the file says.
     pub(crate) fn resolve_safety(
@@ -156,20 +132,12 @@ fn build_matcher<'f>(
     let file = &rule.value;
     let settings = &file.settings;
     settings.check_shared(diagnostics);
-    let sets_nothing = file.concurrency_safe.is_missing()
-        && file.effect.is_missing()
-        && settings.keys().next().is_none();
-    for (is_missing, message) in [
-        (file.tools.is_missing(), "the rule has no `tools`"),
-        (sets_nothing, "the rule sets nothing"),
-    ] {
-        if is_missing {
-            diagnostics.error(
-                (rule.span, "this rule"),
-                message,
-                "write a rule as `{tools: \"get_*\", concurrency_safe: true}`",
-            );
-        }
+    if file.tools.is_missing() {
+        diagnostics.error(
+            (rule.span, "this rule"),
+            "the rule has no `tools`",
+            "write a rule as `{tools: \"get_*\", concurrency_safe: true}`",
+        );
     }
     let glob = file.tools.spanned()?;
     Some(RuleMatcher {

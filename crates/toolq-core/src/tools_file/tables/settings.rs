@@ -36,12 +36,6 @@ macro_rules! settings {
                     $($key: self.$key.over(&lower.$key, $merge),)*
                 }
             }
-
-            /// Returns the keys that are there.
-            pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
-                let keys = [$((stringify!($key), self.$key.is_missing()),)*];
-                keys.into_iter().filter(|(_, is_missing)| !is_missing).map(|(key, _)| key)
-            }
         }
     };
 }
@@ -101,13 +95,6 @@ impl Layer {
             leftovers: self.leftovers.or(&lower.leftovers),
             limits: self.limits.over(&lower.limits, layer_limits),
         }
-    }
-
-    /// Returns the keys that are there.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
-        let leftovers = (!self.leftovers.is_missing()).then_some("leftovers");
-        let limits = (!self.limits.is_missing()).then_some("limits");
-        self.tool.keys().chain(leftovers).chain(limits)
     }
 }
 

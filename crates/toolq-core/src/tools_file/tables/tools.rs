@@ -152,7 +152,6 @@ fn resolve_tool(
         describe: resolve_describe(&tool.describe, backing.as_ref(), context),
         safety: rules.resolve_safety(name, tool, locked_effect),
         locks: resolve_locks(&tool.locks, is_agent, &tool.concurrency_safe, context),
-        rule_settings: rules.list_settings(name, tool),
         destructive: resolve_destructive(&tool.destructive, effect, context.diagnostics),
         open_world: tool.open_world.copied(),
         estimate: tool.estimate.value().map(|estimate| estimate.0),
