@@ -18,7 +18,7 @@ async function waitUntil(condition) {
 }
 
 await waitUntil(() => document.querySelector("li.ok")?.textContent.includes("first") === true);
-await waitUntil(() => document.querySelector("li.unfinished")?.textContent.includes("second") === true);
+await waitUntil(() => document.querySelector("li.running")?.textContent.includes("second") === true);
 // The page may be on its way out while it is filled in.
 const filter = page.locator("[name=text]");
 do await filter.fill("second"); while (await filter.inputValue() !== "second");

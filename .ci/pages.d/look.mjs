@@ -59,6 +59,8 @@ async function expectText(page, context, name) {
   expect(crowded === 0, `${name}: texts of an axis overlap`);
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
   expect(height < 1500, `${name}: ${height} pixels high for a few calls`);
+  const head = await page.evaluate(() => document.querySelector("li").getBoundingClientRect().top + scrollY);
+  expect(head < 450, `${name}: ${head} pixels above the first call`);
   const found = await barriers(context, page);
   expect(found === "[]", `${name}: axe-core finds ${found}`);
 }

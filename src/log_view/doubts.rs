@@ -17,6 +17,9 @@ const MAX_LISTED_CALLS: usize = 5;
 /// Maximum width of an id, a name or an input, in columns.
 const MAX_COLUMNS: usize = 60;
 
+/// What people read about a run that has no end and no process.
+pub(crate) const KILLED: &str = "killed: no end in the log; run its input again";
+
 /// What people read about a call in doubt.
 pub(crate) struct DoubtNotice {
     /// The call, and what to do.

@@ -15,7 +15,7 @@ pub use call_tree::CallFilter;
 pub(crate) use call_tree::ToolNameFilter;
 pub(crate) use call_view::{WAITS_FOR_APPROVAL, approval_label, end_label, end_summary};
 pub(crate) use cost::CostCollector;
-pub(crate) use doubts::{DoubtCollector, doubt_notices, settlement_lines};
+pub(crate) use doubts::{DoubtCollector, DoubtNotice, KILLED, doubt_notices, settlement_lines};
 pub use log_renderer::LogRenderer;
 pub(crate) use session_list::{
     SessionRow, SessionState, exit_label, sessions_json, sessions_table,

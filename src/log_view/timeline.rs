@@ -207,12 +207,34 @@ impl LogTimeline {
     pub(crate) fn took(&self, call: &TimelineCall) -> Option<String> {
         let ms = self.duration_of(call)?;
         let recorded = call.end.as_ref().map(|end| end.duration_ms.is_some());
-        let is_running = || self.runs.get(call.run).is_some_and(|run| run.is_running);
         let took = format_duration(Duration::from_millis(ms));
-        if recorded.unwrap_or_else(is_running) {
+        if recorded.unwrap_or_else(|| self.is_open(call)) {
             return Some(took);
         }
         (ms > 0).then(|| format!("≥ {took}"))
+    }
+
+    /// Returns whether a call has no end yet because its run goes on.
+    pub(crate) fn is_open(&self, call: &TimelineCall) -> bool {
+        call.end.is_none() && self.runs.get(call.run).is_some_and(|run| run.is_running)
+    }
+
+    /// Returns the word for how a call ended, or for where it is while its run goes on.
+    pub(crate) fn state(&self, call: &TimelineCall) -> &'static str {
+        match self.is_open(call) {
+            true if call.attempts.is_empty() => "waiting",
+            true => "running",
+            false => call.outcome.label(),
+        }
+    }
+
+    /// Says in a few words how a call ended, or what it waits for.
+    pub(crate) fn summary<'c>(&self, call: &'c TimelineCall) -> &'c str {
+        match &call.end {
+            Some(end) => &end.summary,
+            None if call.waits_for_approval => WAITS_FOR_APPROVAL,
+            None => self.state(call),
+        }
     }
 }
 
@@ -339,15 +361,6 @@ impl TimelineCall {
                 self.approval = Some(approval_label(approval));
             }
             CallEvent::Probed(_) => {}
-        }
-    }
-
-    /// Says in a few words how it ended, or what it waits for.
-    pub(crate) fn summary(&self) -> &str {
-        match &self.end {
-            Some(end) => &end.summary,
-            None if self.waits_for_approval => WAITS_FOR_APPROVAL,
-            None => self.outcome.label(),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::commands::log::stats::load_prices;
 use crate::commands::log::{ExportFormat, LogExportArguments};
 use crate::context::CommandContext;
 use crate::input::files;
+use crate::log_view::doubt_notices;
 use crate::log_view::timeline::{LogTimeline, TimelineCall};
 use crate::output::{CommandError, Exit, check_output_file, replace_file, stdout, unwritten_file};
 use crate::pages::timeline_page;
@@ -47,8 +48,10 @@ pub fn export_logs(
         let form = match arguments.format {
             ExportFormat::Html => {
                 let (timeline, name) = read_only_log(&logs, context)?;
+                let doubts = doubt_notices(name.as_ref(), context).unwrap_or_default();
                 let prices = load_prices(context).unwrap_or_default();
-                return write_line(&timeline_page(&timeline, &name, &prices, None));
+                let page = timeline_page(&timeline, &name, &doubts, &prices, None);
+                return write_line(&page);
             }
             ExportFormat::Trace => {
                 let (timeline, name) = read_only_log(&logs, context)?;
@@ -151,7 +154,8 @@ fn follow_log(
         if has_ended || written != Some(state) {
             let reload_after = (!has_ended).then_some(RELOAD_SECONDS);
             let name = path.display().to_string();
-            let page = timeline_page(&timeline, &name, &prices, reload_after);
+            let doubts = doubt_notices(path, context).unwrap_or_default();
+            let page = timeline_page(&timeline, &name, &doubts, &prices, reload_after);
             // No browser reads half of it.
             let replaced = replace_file(output, |file| writeln!(file, "{page}"));
             replaced.map_err(|error| unwritten_file(output, &error))?;

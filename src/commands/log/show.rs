@@ -13,7 +13,7 @@ use crate::commands::log::log_files::{
 };
 use crate::context::CommandContext;
 use crate::log_view::{
-    CallFilter, LogRenderer, TextLayout, ToolNameFilter, WholeCallRenderer, doubt_notices,
+    CallFilter, KILLED, LogRenderer, TextLayout, ToolNameFilter, WholeCallRenderer, doubt_notices,
     settlement_lines,
 };
 use crate::output::{CommandError, Exit, stdout};
@@ -262,7 +262,7 @@ impl<'a> LogPrinter<'a> {
         Some(if self.records.has_writer() || !writer.has_exited() {
             format!("no end yet: process {} is still running", writer.pid)
         } else {
-            "killed: no end in the log; run its input again".to_owned()
+            KILLED.to_owned()
         })
     }
 

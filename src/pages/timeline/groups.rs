@@ -145,14 +145,14 @@ pub(super) fn group_calls(timeline: &LogTimeline) -> Vec<CallGroup> {
             Some(turn) if timeline.runs.len() > 1 => format!("Run {}, {title}", turn.run + 1),
             _ => title,
         };
-        group.troubles = count_troubles(&group.calls, log.calls);
+        group.troubles = count_troubles(&group.calls, timeline);
         groups.push(group);
     }
     groups
 }
 
 /// Counts the calls that somebody should look at: `1 failed, 2 in doubt`.
-fn count_troubles(group: &[usize], calls: &[TimelineCall]) -> String {
+fn count_troubles(group: &[usize], timeline: &LogTimeline) -> String {
     let kinds = [
         OutcomeKind::Failed,
         OutcomeKind::Rejected,
@@ -160,7 +160,8 @@ fn count_troubles(group: &[usize], calls: &[TimelineCall]) -> String {
         OutcomeKind::Unfinished,
     ];
     let counts = kinds.iter().filter_map(|kind| {
-        let of_kind = group.iter().filter(|index| calls[**index].outcome == *kind);
+        let calls = group.iter().map(|index| &timeline.calls[*index]);
+        let of_kind = calls.filter(|call| call.outcome == *kind && !timeline.is_open(call));
         let count = of_kind.count();
         (count > 0).then(|| format!("{count} {}", kind.label()))
     });

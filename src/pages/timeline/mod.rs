@@ -2,13 +2,13 @@
 
 mod groups;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use maud::{Markup, html};
 
-use crate::log_view::exit_label;
 use crate::log_view::timeline::{LogTimeline, LoggedRun, TimelineCall};
+use crate::log_view::{DoubtNotice, KILLED, exit_label};
 use crate::pages::time_axis::{
     CallDetails, TimeAxis, axis_row, bar_patterns, cut_text, details_panel, input_beginning,
     text_limit,
@@ -23,10 +23,12 @@ use toolq_core::types::{Effect, OutcomeKind, PriceTable};
 /// More turns than this have a scale each: on a common one, their bars would be too short to see.
 const MAX_SHARED_GROUPS: usize = 20;
 
-/// Returns the page for a log that was read from `path`. A browser loads it again after `reload_after` seconds.
+/// Returns the page for a log that was read from `path` and has these calls in doubt. A browser loads it again after
+/// `reload_after` seconds.
 pub(crate) fn timeline_page(
     timeline: &LogTimeline,
     path: &str,
+    doubts: &[DoubtNotice],
     prices: &PriceTable,
     reload_after: Option<u32>,
 ) -> String {
@@ -40,18 +42,24 @@ pub(crate) fn timeline_page(
     );
     let groups = group_calls(timeline);
     let shares_axis = groups.len() <= MAX_SHARED_GROUPS;
+    let states: BTreeSet<StateLook> = timeline
+        .calls
+        .iter()
+        .map(|call| StateLook::of(call, timeline))
+        .collect();
     let body = html! {
         (bar_patterns())
         header {
             h1 { (title) }
             p.path { (visible_text(path)) }
             @for run in &timeline.runs { p { (run_line(run)) } }
+            @for doubt in doubts { p.doubt { (visible_text(&doubt.line())) } }
             p { (summary(timeline)) }
             @if let Some(cost) = timeline.cost.summary(prices) { p { (cost) } }
-            (filter_of(timeline))
+            (filter_of(timeline, &states))
         }
         main {
-            (legend(timeline, shares_axis))
+            (legend(timeline, &states, shares_axis))
             @if shares_axis { (axis_row(&axis, true)) }
             @for group in &groups { (group_section(group, timeline, shares_axis.then_some(&axis))) }
             p #none hidden { "No call matches the filter." }
@@ -83,7 +91,7 @@ fn run_line(run: &LoggedRun) -> String {
             format_duration(Duration::from_millis(end.duration_ms))
         ),
         None if run.is_running => "still running when this page was made".to_owned(),
-        None => "killed: no end in the log".to_owned(),
+        None => KILLED.to_owned(),
     };
     let started = format_time(run.started_ms);
     visible_text(&format!(
@@ -108,7 +116,7 @@ fn summary(timeline: &LogTimeline) -> String {
             // One settled call isn't counted again as often as it is answered from memory.
             Some(end) if end.is_from_memory => "from memory".into(),
             Some(end) => end.status.clone(),
-            None => call.summary().into(),
+            None => timeline.summary(call).into(),
         };
         outcomes.add(call.outcome, status);
     }
@@ -127,53 +135,44 @@ fn summary(timeline: &LogTimeline) -> String {
     visible_text(&parts.join(" · "))
 }
 
-fn filter_of(timeline: &LogTimeline) -> Markup {
+fn filter_of(timeline: &LogTimeline, states: &BTreeSet<StateLook>) -> Markup {
     let tools = timeline.calls.iter().map(|call| call.tool_name.as_str());
-    let has = |outcome: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *outcome);
-    let states = OutcomeKind::ALL
-        .iter()
-        .copied()
-        .filter(has)
-        .map(OutcomeKind::label);
+    let states = states.iter().map(|state| state.word);
     filter_form(tools, states.chain(["retried"]))
 }
 
 /// Explains the marks of the states that the page has, and what the parts of a bar mean.
-fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
+fn legend(timeline: &LogTimeline, states: &BTreeSet<StateLook>, shares_axis: bool) -> Markup {
     let bar = |state: &str, class: &str, meaning: &str| {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
-    let has = |kind: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *kind);
-    let kinds = OutcomeKind::ALL.iter().copied().filter(has);
+    let has = |class: &str| states.iter().any(|state| state.class == class);
     let any = |has: &dyn Fn(&TimelineCall) -> bool| timeline.calls.iter().any(has);
-    let doubts = [OutcomeKind::InDoubt, OutcomeKind::Unfinished];
     let bars = [
-        (("ok", "run", "ran"), has(&OutcomeKind::Ok)),
-        (
-            ("failed", "run", "ran and failed"),
-            has(&OutcomeKind::Failed),
-        ),
+        (("ok", "run", "ran"), has("ok")),
+        (("failed", "run", "ran and failed"), has("failed")),
+        (("running", "run", "still ran"), has("running")),
         (
             ("", "retried", "attempt that was retried (↻2: two attempts)"),
             any(&TimelineCall::was_retried),
         ),
         (
             ("doubt", "run", "in doubt or without an end"),
-            doubts.iter().any(has) || any(&TimelineCall::was_settled),
+            has("doubt") || has("unfinished") || any(&TimelineCall::was_settled),
         ),
         (
             ("", "recalled", "answered from memory"),
-            any(&|call| mark(call) == Some("recalled")),
+            any(&|call| mark(call, timeline) == Some("recalled")),
         ),
         (
             ("", "never", "never ran"),
-            any(&|call| mark(call) == Some("never")),
+            any(&|call| mark(call, timeline) == Some("never")),
         ),
     ];
     html! {
         p.legend {
-            @for kind in kinds {
-                span class=(state_class(kind)) { span.state { (state_mark(kind)) " " (kind.label()) } (meaning(kind)) }
+            @for state in states {
+                span class=(state.class) { span.state { (state.mark) " " (state.word) } (state.meaning) }
             }
         }
         p.legend {
@@ -187,18 +186,6 @@ fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
             span { "the calls of a batch may run at the same time" }
             @if !shares_axis { span { "the bars of each turn begin when it does" } }
         }
-    }
-}
-
-/// Says what the word for a state means.
-fn meaning(kind: OutcomeKind) -> &'static str {
-    match kind {
-        OutcomeKind::Ok => "succeeded",
-        OutcomeKind::Failed => "did not succeed",
-        OutcomeKind::Rejected => "could not run as it was requested",
-        OutcomeKind::Skipped => "was answered without running",
-        OutcomeKind::InDoubt => "may have been done or not",
-        OutcomeKind::Unfinished => "has no end in the log",
     }
 }
 
@@ -260,7 +247,7 @@ fn call_data<'a>(call: &'a TimelineCall, timeline: &LogTimeline, limit: usize) -
     rows.push(("input", cut_text(&call.input, limit, more)));
     let result = call.end.as_ref();
     rows.extend(result.map(|end| ("result", cut_text(&end.output, limit, more))));
-    CallDetails::new(&call.tool_name, call.outcome.label(), rows).retried(call.was_retried())
+    CallDetails::new(&call.tool_name, timeline.state(call), rows).retried(call.was_retried())
 }
 
 /// Returns which call it is, and what decided when it ran.
@@ -285,7 +272,10 @@ fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
 /// Returns how it ended, how long that took, and where the log says so.
 fn end_facts(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let end = call.end.as_ref();
-    let mut parts = vec![end.map_or_else(|| call.summary().to_owned(), |end| end.label.clone())];
+    let mut parts = vec![end.map_or_else(
+        || timeline.summary(call).to_owned(),
+        |end| end.label.clone(),
+    )];
     let took = timeline
         .took(call)
         .filter(|_| end.is_none() || call.was_settled());
@@ -319,15 +309,16 @@ fn call_row(
 ) -> Markup {
     let anchor = format!("call-{}", call.line);
     let took = timeline.took(call);
+    let state = StateLook::of(call, timeline);
     let attempts = if call.was_retried() {
         format!(" ↻{}", call.attempts.len())
     } else {
         String::new()
     };
     html! {
-        li id=(anchor) class=(row_class(call, placement)) data-batch=[&placement.heading] data-tool-use-id=(visible_text(&call.tool_use_id)) {
+        li id=(anchor) class=(row_class(state, placement)) data-batch=[&placement.heading] data-tool-use-id=(visible_text(&call.tool_use_id)) {
             a href=(format!("#{anchor}")) {
-                span.state { (state_mark(call.outcome)) " " (visible_text(call.summary())) (attempts) }
+                span.state { (state.mark) " " (visible_text(timeline.summary(call))) (attempts) }
                 span.name { (visible_text(&call.tool_name)) }
                 span.input {
                     @if call.effect == Some(Effect::Write) { span.effect { (Effect::Write.verb()) } " " }
@@ -340,10 +331,9 @@ fn call_row(
     }
 }
 
-fn row_class(call: &TimelineCall, placement: &RowPlacement) -> String {
+fn row_class(state: StateLook, placement: &RowPlacement) -> String {
     let batch = if placement.begins { " batch" } else { "" };
-    let state = state_class(call.outcome);
-    format!("{state} depth{}{batch}", placement.depth)
+    format!("{} depth{}{batch}", state.class, placement.depth)
 }
 
 /// Returns a bar: a thin line while the call waited, a box for each attempt.
@@ -365,37 +355,53 @@ fn bar(call: &TimelineCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
         svg aria-hidden="true" {
             @if started > call.requested_ms { (part("wait", call.requested_ms, started)) }
             @for attempt in attempts { (attempt) }
-            @if let Some(mark) = mark(call) { rect.point.(mark) x=(format!("{:.2}%", axis.position(end))) width="8" {} }
+            @if let Some(mark) = mark(call, timeline) { rect.point.(mark) x=(format!("{:.2}%", axis.position(end))) width="8" {} }
         }
     }
 }
 
 /// Returns what stands for a call that made no attempt in its run. In doubt, an earlier run may have made one.
-fn mark(call: &TimelineCall) -> Option<&'static str> {
+fn mark(call: &TimelineCall, timeline: &LogTimeline) -> Option<&'static str> {
     let is_from_memory = call.end.as_ref().is_some_and(|end| end.is_from_memory);
     match call.outcome {
-        _ if !call.attempts.is_empty() => None,
+        _ if !call.attempts.is_empty() || timeline.is_open(call) => None,
         OutcomeKind::InDoubt => Some("run"),
         _ if is_from_memory => Some("recalled"),
         _ => Some("never"),
     }
 }
 
-fn state_class(outcome: OutcomeKind) -> &'static str {
-    match outcome {
-        OutcomeKind::InDoubt => "doubt",
-        outcome => outcome.label(),
-    }
+/// How a state looks. Its mark tells it apart at a glance; the word beside it says the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct StateLook {
+    /// First, so that a legend has the states in the usual order.
+    outcome: OutcomeKind,
+    word: &'static str,
+    class: &'static str,
+    mark: &'static str,
+    meaning: &'static str,
 }
 
-/// Returns a mark that tells states apart at a glance; the words beside it say the same.
-fn state_mark(outcome: OutcomeKind) -> &'static str {
-    match outcome {
-        OutcomeKind::Ok => "✓",
-        OutcomeKind::Failed => "✕",
-        OutcomeKind::Rejected => "⊘",
-        OutcomeKind::Skipped => "◇",
-        OutcomeKind::InDoubt => "?",
-        OutcomeKind::Unfinished => "…",
+impl StateLook {
+    fn of(call: &TimelineCall, timeline: &LogTimeline) -> Self {
+        let word = timeline.state(call);
+        let (class, mark, meaning) = match call.outcome {
+            OutcomeKind::Ok => (word, "✓", "succeeded"),
+            OutcomeKind::Failed => (word, "✕", "did not succeed"),
+            OutcomeKind::Rejected => (word, "⊘", "could not run as it was requested"),
+            OutcomeKind::Skipped => (word, "◇", "was answered without running"),
+            OutcomeKind::InDoubt => ("doubt", "?", "may have been done or not"),
+            OutcomeKind::Unfinished if timeline.is_open(call) => {
+                (word, "…", "when this page was made")
+            }
+            OutcomeKind::Unfinished => (word, "…", "has no end in the log"),
+        };
+        Self {
+            outcome: call.outcome,
+            word,
+            class,
+            mark,
+            meaning,
+        }
     }
 }

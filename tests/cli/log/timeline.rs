@@ -193,7 +193,7 @@ fn a_settled_call_is_not_drawn_as_one_that_ran_until_then() {
     assert_eq!(page.matches("point never").count(), 1, "{page}");
 }
 
-/// What still runs has taken the time until now.
+/// What still runs has taken the time until now, and nothing is wrong with it.
 #[test]
 fn a_call_that_runs_is_drawn_until_now() {
     let mut log = LogBuilder::new();
@@ -202,8 +202,39 @@ fn a_call_that_runs_is_drawn_until_now() {
     let turn = log.turn(session, 0);
     let call = log.call(turn, "pay", &json!({}));
     log.start(call, "pay", 1);
+    log.call(turn, "look", &json!({}));
     let page = page_of(&log);
-    assert!(page.contains("<span class=\"took\">1m"), "{page}");
+    let legend = page.matches("when this page was made</span>").count();
+    assert_eq!(legend, 2, "{page}");
+    for shown in [
+        "<span class=\"took\">1m",
+        "<li id=\"call-3\" class=\"running ",
+        "class=\"waiting ",
+        "2 unfinished (1 running, 1 waiting)",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(!page.contains("class=\"troubles\""), "{page}");
+}
+
+/// Who looks at the page of a killed run reads there what to do, as in `log show`.
+#[test]
+fn the_page_of_a_killed_run_says_what_to_run_next() {
+    let sandbox = CliSandbox::new()
+        .tools("tools: {pay: {input_schema: {type: object}, command: [echo, paid]}}")
+        .file("calls.json", model_response(&[("pay", json!({}))]));
+    let script = r#"
+        TOOLQ_FAILPOINT=start.after:1:kill "$TOOLQ" run -q --log log.jsonl calls.json
+        "$TOOLQ" log show log.jsonl > shown
+        "$TOOLQ" log export --format html log.jsonl"#;
+    let ran = sandbox.run_shell(script).assert_exit(0);
+    let (page, shown) = (ran.stdout.clone(), ran.file("shown").unwrap());
+    for text in ["; run its input again", "toolq log resolve ", "log.jsonl"] {
+        assert!(
+            page.contains(text) && shown.contains(text),
+            "{text}: {shown}\n{page}"
+        );
+    }
 }
 
 /// The page names each call by its id, and a link to it by the line of the log.
@@ -366,7 +397,7 @@ fn each_batch_of_several_calls_has_a_heading_and_rejected_calls_are_in_none() {
 fn each_of_many_turns_has_a_scale_of_its_own() {
     for (turns, has_own) in [(20, false), (21, true)] {
         let mut log = LogBuilder::new();
-        let session = log.session();
+        let session = log.session_of_process(&process_that_is_gone());
         for number in 0..turns {
             let turn = log.turn(session, number);
             for position in 0..2 {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
-use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantNames};
 
 /// How a call ended, in one word: the word that the session log, the events and the reports use.
 #[derive(AsRefStr, Display, EnumString, VariantNames)]
@@ -179,7 +179,7 @@ impl JsonSchema for Status {
 }
 
 /// How a call ended, in a word for people. Its [`Status`] says why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum OutcomeKind {
     /// It succeeded.
@@ -198,9 +198,6 @@ pub enum OutcomeKind {
 }
 
 impl OutcomeKind {
-    /// All kinds, in the order in which they are listed.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
     /// Returns the word.
     pub fn label(self) -> &'static str {
         self.into()
