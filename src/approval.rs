@@ -16,6 +16,7 @@ use tokio::task;
 use crate::args::ApprovalSettings;
 use crate::output::CommandError;
 use crate::plan_file::PlannedCalls;
+use crate::settings::LogTarget;
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::os::Environment;
@@ -23,20 +24,45 @@ use toolq_core::plan::{render_invocation, render_sandbox};
 use toolq_core::text::escape;
 use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
 use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
+use toolq_log::memory::{WaitingCall, asked_digest, waiting_calls};
 
-/// Calls that the user has named by their ids.
+/// Calls that the user has named: by their ids, or as `toolq approvals` lists those that wait.
 #[derive(Debug)]
 struct NamedCalls {
     ids: Vec<String>,
+    /// What tells those that wait apart from others with their ids.
+    asked: Vec<String>,
     user: Option<String>,
+}
+
+/// Finds the calls that wait in the memory of `log` among those that a flag names. What names one of them names no other.
+pub(crate) fn find_questions(
+    settings: ApprovalSettings,
+    log: &LogTarget,
+    environment: &Environment,
+) -> ApprovalSettings {
+    let ApprovalSettings::Calls(ids, _) = &settings else {
+        return settings;
+    };
+    let place = log.memory(environment).ok().flatten();
+    let path = log.path().unwrap_or(Path::new(""));
+    let waiting = place.and_then(|place| waiting_calls(&place, path).ok());
+    let mut waiting = waiting.unwrap_or_default();
+    waiting.retain(|call| ids.contains(&call.handle));
+    let is_plain = |id: &&String| waiting.iter().all(|call| call.handle != **id);
+    let plain = ids.iter().filter(is_plain).cloned().collect();
+    let asked = waiting.iter().map(WaitingCall::asked_digest).collect();
+    ApprovalSettings::Calls(plain, asked)
 }
 
 impl PriorApprovals for NamedCalls {
     fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
+        let ApprovalRequest { call, accepted } = request;
+        let asked = || asked_digest(&call.tool_use_id, &call.tool_name, accepted.input.text());
+        let is_named = self.ids.contains(&call.tool_use_id)
+            || !self.asked.is_empty() && self.asked.contains(&asked());
         // The ids of an agent's calls are chosen by its model.
-        let is_named =
-            request.call.parent.is_none() && self.ids.contains(&request.call.tool_use_id);
-        is_named.then(|| Approval {
+        (is_named && call.parent.is_none()).then(|| Approval {
             decision: ApprovalDecision::Yes,
             means: ApprovalMeans::Named,
             reason: None,
@@ -75,9 +101,10 @@ fn build_named_approver(
     Ok(match settings {
         ApprovalSettings::Nobody => None,
         ApprovalSettings::All => Some(Approver::All { user: user() }),
-        ApprovalSettings::Calls(ids) => Some(Approver::Planned {
+        ApprovalSettings::Calls(ids, asked) => Some(Approver::Planned {
             approvals: Arc::new(NamedCalls {
                 ids: ids.clone(),
+                asked: asked.clone(),
                 user: user(),
             }),
             otherwise: None,

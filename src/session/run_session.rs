@@ -350,8 +350,8 @@ impl RunSession<'_> {
     /// Says in one line how the calls that wait get their approval. Not where a client was asked.
     fn approval_hint(&self) -> Option<String> {
         let summary = self.sinks.summary();
-        let ids = summary.waiting_ids();
-        let calls = match ids.len() {
+        let asked = summary.waiting();
+        let calls = match asked.len() {
             0 if summary.exit() != Exit::NeedsApproval => return None,
             0 => "a call of an agent waits".to_owned(),
             1 => "1 call waits".to_owned(),
@@ -361,7 +361,7 @@ impl RunSession<'_> {
             return None;
         }
         // Nobody can decide later about a call that has a new id in each run.
-        let lasts = !ids.is_empty() && self.source != CallSource::Command;
+        let lasts = !asked.is_empty() && self.source != CallSource::Command;
         let path = self
             .sinks
             .log_path()
@@ -373,21 +373,22 @@ impl RunSession<'_> {
         };
         let named_log = (!self.has_default_log).then(|| quote_path_for_shell(path));
         let log = named_log.map_or_else(String::new, |log| format!(" --log {log}"));
-        // Calls of other runs may have the ids that a model chose. An earlier run of this input may have asked.
+        // A call of another run may be the same in all that people see. An earlier run of this input may have asked.
         let state_dir = toolq_log::state_dir(&self.context.environment).ok();
         let place = RememberedIn::of_log(path, state_dir.as_deref());
         let waiting = waiting_calls(&place, path).unwrap_or_default();
         let names_of = |is_own: &dyn Fn(&WaitingCall) -> bool| -> Vec<&str> {
-            let asked = |call: &&WaitingCall| ids.contains(&call.tool_use_id) && is_own(call);
-            waiting.iter().filter(asked).map(|call| &*call.id).collect()
+            let asks = |call: &&WaitingCall| asked.contains(&call.asked_digest()) && is_own(call);
+            waiting.iter().filter(asks).map(|call| &*call.id).collect()
         };
         let named = [names_of(&|call| call.log == path), names_of(&|_| true)]
             .into_iter()
-            .find(|named| named.len() == ids.len() && named.len() <= MAX_NAMED_CALLS);
-        let named = named.map_or_else(|| "ID…".to_owned(), |named| named.join(" "));
+            .find(|named| named.len() == asked.len() && named.len() <= MAX_NAMED_CALLS);
+        let named = named.unwrap_or_else(|| vec!["ID…"]);
+        let (words, list) = (named.join(" "), named.join(","));
         Some(format!(
-            "{calls} for an approval: see `toolq approvals{log}`, say yes with `toolq approvals approve {named}{log}`, \
-             and run the same command again, or add `--approve ID,…` or `--approve ask` to it"
+            "{calls} for an approval: see `toolq approvals{log}`, say yes with `toolq approvals approve {words}{log}`, \
+             and run the same command again, or add `--approve {list}` or `--approve ask` to it"
         ))
     }
 

@@ -12,6 +12,7 @@ use toolq_core::types::{
     CallRef, EmitError, Event, EventSink, Outcome, PicoUsd, PriceTable, ReportedUsage,
     RestoredResult, Status, ToolsConfig, Verdict, format_dollars,
 };
+use toolq_log::memory::asked_digest;
 
 /// Counts what happens in a run and summarizes it in one line.
 pub struct RunSummary {
@@ -40,7 +41,7 @@ pub struct RunSummary {
     named: BTreeSet<String>,
     /// The most severe exit that an outcome asks for.
     exit: Exit,
-    /// The calls of the input that wait for an approval.
+    /// What tells the calls of the input apart that wait for an approval.
     waiting: Vec<String>,
     /// Why the approver stopped the run.
     approver_stop: Option<String>,
@@ -97,8 +98,8 @@ impl RunSummary {
         self.errors.keys().any(is_stopped) || self.calls > self.succeeded + self.errors()
     }
 
-    /// Returns the ids of the calls of the input that wait for an approval.
-    pub fn waiting_ids(&self) -> &[String] {
+    /// Returns the digests of the calls of the input that wait for an approval.
+    pub fn waiting(&self) -> &[String] {
         &self.waiting
     }
 
@@ -240,13 +241,16 @@ impl RunSummary {
             Event::ApproverStopped { why, .. } => self.approver_stop = Some((*why).to_owned()),
             Event::Finished {
                 call,
+                request,
                 outcome,
                 duration,
                 ..
             } if call.parent.is_none() => {
                 self.serial_duration += *duration;
                 if matches!(**outcome, Outcome::NeedsApproval) {
-                    self.waiting.push(call.tool_use_id.clone());
+                    let input = request.accepted.map_or("", |call| call.input.text());
+                    let asked = asked_digest(&call.tool_use_id, &call.tool_name, input);
+                    self.waiting.push(asked);
                 }
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::resume_sandbox::ResumeSandbox;
+use crate::support::scripted_api::{ScriptedApi, calls_response, text_response};
 
 const RANDOM_ID: &str = "toolu_01A09q90qw90lq917835lq9x";
 
@@ -281,6 +282,34 @@ fn an_id_that_nobody_asked_about_is_refused() {
     refused(&format!("these do: {RANDOM_ID}"));
 }
 
+/// Calls of two inputs have the same plain id. Whatever a later run of one suggests names its call alone, for both ways to say yes.
+#[test]
+fn calls_with_equal_ids_are_told_apart() {
+    for (begin, end) in [("say yes with `toolq ", "`"), ("or add `", "`")] {
+        let sandbox = sandbox();
+        let call = |n: u8| json!({"type": "tool_use", "id": "a", "name": "pay", "input": {"n": n}});
+        sandbox.write_file("input.json", &call(1).to_string());
+        sandbox.write_file("other.json", &call(2).to_string());
+        let mut said = String::new();
+        for input in ["input.json", "other.json", "input.json"] {
+            let run = sandbox.run_toolq(&["run", input]).assert_exit(6);
+            said = run.stderr.clone();
+        }
+        let (_, command) = said.split_once(begin).unwrap();
+        let words: Vec<&str> = command.split_once(end).unwrap().0.split(' ').collect();
+        let flags = if words[0] == "--approve" {
+            &words[..]
+        } else {
+            sandbox.run_toolq(&words).assert_exit(0);
+            &[]
+        };
+        let run = |input| sandbox.run_toolq(&[&["run", input], flags].concat());
+        run("other.json").assert_exit(6);
+        run("input.json").assert_exit(0);
+        assert_eq!(sandbox.effects(), ["pay 1"]);
+    }
+}
+
 /// A flag says yes at once, whatever was said before.
 #[test]
 fn a_flag_approves_what_was_denied_before() {
@@ -298,6 +327,33 @@ fn a_flag_approves_what_was_denied_before() {
     let run = ["run", "--approve", &approve, "input.json"];
     sandbox.run_toolq(&run).assert_exit(0);
     assert_eq!(sandbox.effects().len(), 2);
+}
+
+/// Its model asks with another id when the agent runs again, so nobody could approve that call later, unless its values name it.
+#[test]
+fn a_call_of_an_agent_waits_only_if_it_can_come_again() {
+    let api = ScriptedApi::with_script(|_, body| match body["messages"].as_array() {
+        Some(messages) if messages.len() > 1 => text_response("done"),
+        _ => calls_response(&[("pay", json!({"n": 1})), ("note", json!({"n": 1}))]),
+    });
+    let input = "{type: object, properties: {n: {type: integer}}, required: [n]}";
+    let tools = format!(
+        r#"
+tools:
+  pay: {{once: [n], approve: true, input_schema: {input}, command: [echo, paid]}}
+  note: {{approve: true, input_schema: {input}, command: [echo, noted]}}
+  expert:
+    input_schema: {{type: object}}
+    agent: {{endpoint: "{}", model: m, tools: [pay, note]}}
+"#,
+        api.url
+    );
+    let call = json!({"type": "tool_use", "id": "a", "name": "expert", "input": {}});
+    let sandbox = ResumeSandbox::new(&tools, &call.to_string());
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    let waiting = waiting(&sandbox, &[]);
+    let names: Vec<&Value> = waiting.iter().map(|call| &call["tool_name"]).collect();
+    assert_eq!(names, ["pay"]);
 }
 
 /// A read may need an approval, too.

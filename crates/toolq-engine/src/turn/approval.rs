@@ -196,9 +196,11 @@ impl RunningTurn<'_> {
         self.finish_call(number, outcome);
     }
 
-    /// Notes in the memory that a call waits for an approval, so that somebody can give it later.
+    /// Notes in the memory that a call waits for an approval, so that somebody can give it later. Without `once`, an agent that runs
+    /// again asks with another id.
     fn note_question(&self, job: &CallJob) {
-        if let Some(memory) = &self.engine.settings.memory {
+        let asks_again = job.call.parent.is_none() || job.accepted.tool.once.is_some();
+        if let Some(memory) = self.engine.settings.memory.as_ref().filter(|_| asks_again) {
             // If it can't be noted, the next run asks again.
             let _ = memory.ask(&RecalledCall {
                 call: &job.call,

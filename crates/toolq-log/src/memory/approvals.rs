@@ -47,6 +47,20 @@ pub struct WaitingCall {
     number: u32,
 }
 
+/// Returns a digest of a call that asks for an approval, with its input as it would run: what names it for people may name others.
+pub fn asked_digest(tool_use_id: &str, tool: &str, input: &str) -> String {
+    let meaning = meaning_digest(JsonText::new(input));
+    sha256_hex(format!("{tool_use_id}\0{tool}\0{meaning:?}").as_bytes())
+}
+
+impl WaitingCall {
+    /// Returns the [`asked_digest`] of the call.
+    pub fn asked_digest(&self) -> String {
+        let input = self.input.as_deref().unwrap_or_default();
+        asked_digest(&self.tool_use_id, &self.tool, input)
+    }
+}
+
 /// Returns the calls of a memory that asked for an approval and didn't run, the latest last. `log` is the one that is the memory, if
 /// one is.
 ///

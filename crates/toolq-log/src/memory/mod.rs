@@ -22,7 +22,7 @@ use crate::records::blob_dir_for;
 
 pub use crate::claims::{Claim, ClaimsDir, Decided, EntryName, Made, Question, Settlement};
 pub use crate::identity::{Identity, MemoryKey, Remembered};
-pub use approvals::{WaitingCall, decide_call, waiting_calls};
+pub use approvals::{WaitingCall, asked_digest, decide_call, waiting_calls};
 pub(crate) use doubts::find_call;
 pub use doubts::{CallInDoubt, SettleError, SettledCall, calls_in_doubt, settled_calls};
 pub(crate) use log_index::LogIndex;
