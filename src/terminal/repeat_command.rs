@@ -6,7 +6,7 @@ use crate::settings::LogTarget;
 use redact::Mask;
 use toolq_core::json::{Input, to_json_line};
 use toolq_core::text::{is_hidden, quote_for_shell, quote_path_for_shell};
-use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome, Reach};
+use toolq_core::types::{Backing, Call, CallRequest, Effect, Outcome, Reach};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -109,31 +109,13 @@ impl CallRepeat {
         if self.is_settled_first && outcome.reach() == Reach::Open {
             return None;
         }
-        let label = if self.is_write && may_have_worked(outcome) {
+        let may_have_worked = matches!(outcome.reach(), Reach::Open | Reach::Done);
+        let label = if self.is_write && may_have_worked {
             CHECK_LABEL
         } else {
             REPEAT_LABEL
         };
         is_repeatable(outcome).then(|| format!("{label}{}: {}", self.condition, self.command))
-    }
-}
-
-/// Returns whether a write call that ended like this may have had an effect, although it didn't itself report a failure.
-fn may_have_worked(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::TimedOut {
-            no_calls_started, ..
-        } => !no_calls_started,
-        Outcome::BadOutput { .. } | Outcome::AgentFailed { .. } => true,
-        Outcome::Failed { ending, .. } => match ending {
-            CallEnding::Signal(_)
-            | CallEnding::LimitExceeded(_)
-            | CallEnding::RedirectedStatus(_)
-            | CallEnding::Unfinished => true,
-            CallEnding::HttpStatus(status) => matches!(status, ..400 | 408 | 500 | 502..=599),
-            _ => false,
-        },
-        _ => false,
     }
 }
 
@@ -178,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    use toolq_core::types::{CallOutput, DoubtCause, Tool};
+    use toolq_core::types::{CallEnding, CallOutput, DoubtCause, Tool};
     use toolq_testing::{accepted_call, rejected_call, sample_tool};
 
     fn line(input: &str) -> Option<String> {

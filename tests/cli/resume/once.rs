@@ -74,6 +74,7 @@ fn another_input_with_these_values_is_in_doubt_like_the_call_that_ran() {
         !text.contains("already run") && !text.contains(r"\u{"),
         "{text}"
     );
+    assert_eq!(text.matches("Hint: ").count(), 1, "{text}");
     assert!(
         other.stderr.contains("toolq log resolve"),
         "{}",
@@ -82,6 +83,38 @@ fn another_input_with_these_values_is_in_doubt_like_the_call_that_ran() {
     let planned = sandbox.run_toolq(&["plan", "input.json"]).assert_exit(0);
     assert!(planned.stdout.contains("1 in doubt"), "{}", planned.stdout);
     assert_eq!(sandbox.effects(), ["refund 1"]);
+}
+
+/// Who reads the log of the run that failed learns what somebody has said since.
+#[test]
+fn the_log_of_a_call_that_was_settled_says_so() {
+    let sandbox = sandbox("[order]");
+    sandbox.write_file("killed", "");
+    let failed = refund(&sandbox, "a", r#"{"order":1}"#)
+        .assert_exit(0)
+        .stderr;
+    let (_, line) = failed.split_once("`toolq log resolve ").unwrap();
+    let (id, _) = line.split_once('`').unwrap();
+    let settle = [
+        "log",
+        "resolve",
+        id,
+        "--done",
+        "--result",
+        "refunded by hand",
+    ];
+    sandbox.run_toolq(&settle).assert_exit(0);
+    let logs = sandbox.run_toolq(&["log", "list", "--format", "json"]);
+    let logs: serde_json::Value = serde_json::from_str(&logs.stdout).unwrap();
+    let log = logs["path"].as_str().unwrap_or_else(|| panic!("{logs}"));
+    for _ in 0..2 {
+        let shown = sandbox.run_toolq(&["log", "show", log]).assert_exit(0);
+        let settled = shown
+            .stdout
+            .contains(r#": done with the result "refunded by hand""#);
+        assert!(settled, "{}", shown.stdout);
+        refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    }
 }
 
 /// Pasted into a shell, the line uses the memory that knows of the call, and it isn't refused.

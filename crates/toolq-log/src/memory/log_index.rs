@@ -37,7 +37,7 @@ pub(crate) struct CallFacts {
     attempts: HashMap<MemoryKey, Vec<AttemptFacts>>,
     /// The results of calls that only read, by key, in their order.
     reads: HashMap<MemoryKey, Vec<ReadFacts>>,
-    /// The calls that ended in doubt.
+    /// The calls that ended in doubt, or in a way that leaves their effect open.
     doubted: Vec<OpenCall>,
     /// The calls that have no end yet, by their `tool_call`.
     open: HashMap<Uuid, OpenCall>,
@@ -261,7 +261,7 @@ impl CallFacts {
             .collect()
     }
 
-    /// Returns the calls that this log calls in doubt, or has no end of, with their keys.
+    /// Returns the calls that somebody may have settled: those whose effect this log leaves open, with their keys.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = (&MemoryKey, &OpenCall)> {
         let doubts = self.doubted.iter().chain(self.open.values());
         doubts.filter_map(|call| Some((call.key.as_ref()?, call)))
@@ -419,7 +419,10 @@ impl CallFacts {
             let extent = LineExtent::from_record(record, record.end_offset);
             (extent, record.timestamp)
         });
-        if end == AttemptEnd::InDoubt {
+        if matches!(
+            end,
+            AttemptEnd::InDoubt | AttemptEnd::Result(ResultKind::Open)
+        ) {
             self.doubted.push(open.clone());
         }
         if let Some((key, index)) = open.attempt {

@@ -11,9 +11,6 @@ use crate::types::{
 /// Maximum length of an id, in characters.
 const MAX_ID_CHARS: usize = 128;
 
-/// Hint for a `write` tool that may have done its work.
-const MAYBE_DONE_HINT: &str = "it may have done its work anyway: check before calling it again.";
-
 /// Hint for a lost response to a request that changes nothing.
 const RETRY_LATER_HINT: &str = "try again later, or ask for less at a time.";
 
@@ -26,13 +23,8 @@ pub(crate) fn message_key(status: u16) -> MessageKey {
     }
 }
 
-pub(crate) fn explain_status(tool: Option<&Tool>, status: u16, output: &str) -> ErrorText {
-    let (meaning, hint) = match (status_meaning(status), status) {
-        ((meaning, _), 408 | 500..=599) if is_write(tool) && status != 501 => {
-            (meaning, MAYBE_DONE_HINT)
-        }
-        (meaning_and_hint, _) => meaning_and_hint,
-    };
+pub(crate) fn explain_status(status: u16, output: &str) -> ErrorText {
+    let (meaning, hint) = status_meaning(status);
     let error = format!("The service returned HTTP {status}{meaning}.");
     ErrorText::new(error, hint).with_details(output.to_owned())
 }
@@ -214,7 +206,7 @@ fn unreachable_hint(cause: TransportCause) -> &'static str {
     }
 }
 
-fn is_write(tool: Option<&Tool>) -> bool {
+pub(crate) fn is_write(tool: Option<&Tool>) -> bool {
     tool.is_some_and(|tool| tool.effect == Effect::Write)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::answer::texts::{ErrorText, partial_output_text};
 use crate::text::{format_bytes, format_duration};
-use crate::types::{Backing, CallEnding, CommandLimits, Effect, LimitKind, Tool};
+use crate::types::{Backing, CallEnding, CommandLimits, LimitKind, Tool};
 
 /// Formats a limit as in tools.yaml: `limits.cpu is 10s`.
 pub(crate) fn format_limit(limit: LimitKind, tool: Option<&Tool>) -> String {
@@ -104,16 +104,11 @@ fn command_limits(tool: &Tool) -> CommandLimits {
 
 pub(crate) fn explain_timeout(
     name: &str,
-    tool: Option<&Tool>,
     limit: Duration,
     output: &str,
     stderr: &str,
 ) -> ErrorText {
-    let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done part of its work: check before calling it again, and ask for less at a time."
-    } else {
-        "ask for less at a time (a narrower search, a smaller range), or use another tool."
-    };
+    let hint = "ask for less at a time (a narrower search, a smaller range), or use another tool.";
     let error = format!(
         "{name} timed out after {} and was stopped.",
         format_duration(limit)

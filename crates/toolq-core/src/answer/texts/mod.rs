@@ -38,7 +38,7 @@ impl ErrorText {
         }
     }
 
-    pub(crate) fn with_hint(self, hint: String) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<Cow<'static, str>>) -> Self {
         Self {
             hint: hint.into(),
             ..self

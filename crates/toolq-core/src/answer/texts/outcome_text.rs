@@ -18,13 +18,16 @@ use crate::answer::texts::{
 use crate::text::truncate;
 use crate::types::{
     Backing, Call, CallAnswer, CallConflict, CallEnding, CallReport, DoubtCause, Leftovers,
-    MessageKey, MessageTemplates, Outcome, OutputKind, RestoredResult, ResultContent, StderrUse,
-    Tool,
+    MessageKey, MessageTemplates, Outcome, OutputKind, Reach, RestoredResult, ResultContent,
+    StderrUse, Tool,
 };
 use redact::Mask;
 
 /// The start of the last line.
 const HINT_PREFIX: &str = "Hint: ";
+
+/// What to do about a `write` call that ended in a way that leaves its effect open.
+const MAYBE_DONE_HINT: &str = "it may have done part of its work: check before calling it again.";
 
 /// The result of a call that succeeded without any output.
 const EMPTY_OUTPUT: &str = "(no output)";
@@ -173,6 +176,27 @@ fn error_text(
     outcome: &Outcome,
     reader: Option<OutputReader<'_>>,
 ) -> ErrorText {
+    let error_text = explain_outcome(name, tool, outcome, reader);
+    let has_ended = matches!(
+        outcome,
+        Outcome::Failed { .. }
+            | Outcome::TimedOut { .. }
+            | Outcome::Canceled { .. }
+            | Outcome::Interrupted { .. }
+    );
+    // Whatever the cause, nobody should call it again just so.
+    match outcome.reach() {
+        Reach::Open if has_ended && http::is_write(tool) => error_text.with_hint(MAYBE_DONE_HINT),
+        _ => error_text,
+    }
+}
+
+fn explain_outcome(
+    name: &str,
+    tool: Option<&Tool>,
+    outcome: &Outcome,
+    reader: Option<OutputReader<'_>>,
+) -> ErrorText {
     let (output, stderr) = match outcome.output() {
         Some(output) => (
             truncation::mark_text(&output.text, &output.captured, tool, reader),
@@ -187,11 +211,7 @@ fn error_text(
         Outcome::BadOutput { problem, .. } => {
             command::explain_bad_output(name, problem, tool, &output, stderr)
         }
-        Outcome::TimedOut {
-            limit,
-            no_calls_started: idle,
-            ..
-        } => limits::explain_timeout(name, tool.filter(|_| !idle), *limit, &output, stderr),
+        Outcome::TimedOut { limit, .. } => limits::explain_timeout(name, *limit, &output, stderr),
         Outcome::NotStarted(fault) => command::explain_spawn_error(fault),
         Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
         Outcome::InDoubt { cause: doubt, .. } => {
@@ -199,10 +219,13 @@ fn error_text(
                 DoubtCause::Interrupted(_) | DoubtCause::Canceled(_) | DoubtCause::ReaperKilled => {
                     partial_output_text(&output, stderr)
                 }
-                DoubtCause::EndNotLogged(Some(start)) => start
-                    .earlier
-                    .as_ref()
-                    .map_or_else(String::new, describe_earlier),
+                DoubtCause::EndNotLogged(Some(start)) => {
+                    let earlier = start.earlier.as_ref().map(describe_earlier);
+                    let earlier = earlier.unwrap_or_default();
+                    // What to do is said once, below.
+                    let said = earlier.rsplit_once("\nHint: ");
+                    said.map_or(earlier.as_str(), |(said, _)| said).to_owned()
+                }
                 _ => output.into_owned(),
             };
             http::explain_in_doubt(name, doubt).with_details(details)
@@ -218,9 +241,9 @@ fn error_text(
         | Outcome::InternalError(_) => rejected::explain_unable(name, tool, outcome),
         Outcome::Canceled {
             failed_tool: by, ..
-        } => rejected::explain_canceled(by, tool, partial_output_text(&output, stderr)),
+        } => rejected::explain_canceled(by, partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
-            rejected::explain_interrupted(*by, tool, partial_output_text(&output, stderr))
+            rejected::explain_interrupted(*by, partial_output_text(&output, stderr))
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),
@@ -246,7 +269,7 @@ fn explain_ending(
             command::explain_exceeded_limit(limit, tool, output, stderr)
         }
         CallEnding::HttpStatus(status) | CallEnding::RedirectedStatus(status) => {
-            http::explain_status(tool, status, output)
+            http::explain_status(status, output)
         }
         CallEnding::ServerError => ErrorText::new(
             "The tool reported an error.",

@@ -3,7 +3,7 @@
 use crate::answer::texts::ErrorText;
 use crate::text::{format_bytes, format_duration};
 use crate::types::{
-    Backing, BudgetLimit, Effect, HaltCause, MessageKey, NotExecutedCause, Outcome, ProblemDetail,
+    Backing, BudgetLimit, HaltCause, MessageKey, NotExecutedCause, Outcome, ProblemDetail,
     Rejection, RejectionReason, Tool, ToolDrift,
 };
 
@@ -154,19 +154,10 @@ pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
     )
 }
 
-pub(crate) fn explain_canceled(
-    failed_tool: &str,
-    tool: Option<&Tool>,
-    written: String,
-) -> ErrorText {
-    let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done part of its work: deal with that failure first, and check before calling this again."
-    } else {
-        "deal with that failure first, then call this again if it is still needed."
-    };
+pub(crate) fn explain_canceled(failed_tool: &str, written: String) -> ErrorText {
     ErrorText::new(
         format!("Canceled while running: the parallel {failed_tool} call failed."),
-        hint,
+        "deal with that failure first, then call this again if it is still needed.",
     )
     .with_details(written)
 }
@@ -214,7 +205,7 @@ pub(crate) fn explain_unable(name: &str, tool: Option<&Tool>, outcome: &Outcome)
             describe_drift(drift)
         ),
         Outcome::ToolDrifted(drift) => format!(
-            "{name} can't run: {} since tools.lock was written. `toolq servers` shows the change, and `toolq servers lock --update` accepts it.",
+            "{name} can't run: {} since it was locked. `toolq servers` shows the change, and `toolq servers lock --update` accepts it.",
             describe_drift(drift)
         ),
         Outcome::NoBacking => format!("{name} can't run: it has no backing."),
@@ -246,19 +237,10 @@ pub(crate) fn describe_drift(drift: &ToolDrift) -> String {
 // Explains calls whose run was stopped before they finished: by a signal, a closed stdout, or a budget.
 
 /// Explains a call that was interrupted while running.
-pub(crate) fn explain_interrupted(
-    halt: HaltCause,
-    tool: Option<&Tool>,
-    written: String,
-) -> ErrorText {
-    let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done part of its work. Check before calling it again."
-    } else {
-        halt_hint(halt)
-    };
+pub(crate) fn explain_interrupted(halt: HaltCause, written: String) -> ErrorText {
     ErrorText::new(
         format!("Interrupted while running: {}.", halt_cause_text(halt)),
-        hint,
+        halt_hint(halt),
     )
     .with_details(written)
 }

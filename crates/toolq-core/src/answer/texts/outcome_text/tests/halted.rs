@@ -45,6 +45,6 @@ fn a_halted_call_names_what_stopped_the_run() {
     let write = tool_with_schema("save", json!(true));
     insta::assert_snapshot!(answer_text(Some(&write), &interrupted(HaltCause::OutputLost, "")), @"
         Interrupted while running: the run was stopped from outside.
-        Hint: it may have done part of its work. Check before calling it again.
+        Hint: it may have done part of its work: check before calling it again.
         ");
 }

@@ -110,11 +110,18 @@ fn transport_errors_name_their_phase() {
         Hint: ask for less at a time: a narrower search, a smaller page.
         ");
     let write = tool_with_schema("pay", json!(true));
-    let maybe_done = answer_text(Some(&write), &failed(CallEnding::HttpStatus(502), "", ""));
-    assert!(
-        maybe_done.contains("check before calling it again"),
-        "{maybe_done}"
-    );
+    for ending in [
+        CallEnding::HttpStatus(502),
+        // What was declared is another one, so the work may be done all the same.
+        CallEnding::HttpStatus(200),
+        // The redirect came from who did the work.
+        CallEnding::RedirectedStatus(429),
+        CallEnding::Signal(15),
+    ] {
+        let maybe_done = answer_text(Some(&write), &failed(ending, "", ""));
+        let hint = "Hint: it may have done part of its work: check before calling it again.";
+        assert!(maybe_done.ends_with(hint), "{maybe_done}");
+    }
 }
 
 /// The text says that the outcome is unknown, includes the partial response, and warns against a blind retry.

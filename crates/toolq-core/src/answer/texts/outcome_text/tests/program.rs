@@ -163,7 +163,7 @@ fn timeouts_come_with_partial_output() {
         Hint: ask for less at a time (a narrower search, a smaller range), or use another tool.
         ---
         save timed out after 30s and was stopped.
-        Hint: it may have done part of its work: check before calling it again, and ask for less at a time.
+        Hint: it may have done part of its work: check before calling it again.
         "
     );
 }

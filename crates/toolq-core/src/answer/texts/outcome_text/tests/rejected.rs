@@ -112,7 +112,7 @@ fn calls_that_did_not_run_to_their_end_say_why() {
         Canceled while running: the parallel bash call failed.
         Output until then:
         cleaning up
-        Hint: it may have done part of its work: deal with that failure first, and check before calling this again.
+        Hint: it may have done part of its work: check before calling it again.
         ");
 }
 
