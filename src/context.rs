@@ -290,15 +290,16 @@ impl CommandContext {
         };
         let texts = (text.as_str(), host_tools);
         let mut loaded = tools_file::parse_with_host_tools(texts, &dir, &current_dir, lock);
-        if let Some(tools) = loaded.tools.as_mut().filter(|_| !is_stdin) {
-            let files = [path.to_owned(), ToolsLock::path_beside(path)];
-            tools
-                .own_files
-                .extend(files.map(|file| current_dir.join(file)));
-        }
         loaded.secrets.extend(secret.map(str::to_owned));
         if let Some(tools) = &mut loaded.tools {
             tools.secrets.extend(secret.map(str::to_owned));
+            let files = [path.to_owned(), ToolsLock::path_beside(path)];
+            let files = files.into_iter().filter(|_| !is_stdin);
+            // Whoever writes to the memory can approve its own calls, whichever log it has.
+            let files = files.chain(toolq_log::state_dir(&self.environment));
+            tools
+                .own_files
+                .extend(files.map(|file| current_dir.join(file)));
         }
         let mask = mask_variables(&loaded.secrets, &self.environment, &loaded.env_file);
         StderrWriter::set_mask(&mask);

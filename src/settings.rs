@@ -208,8 +208,6 @@ impl CallSetup {
         EngineSettings {
             jobs: self.jobs,
             supervisor_program: self.supervisor_program.clone(),
-            // Whoever writes to the memory can approve its own calls, whichever log it has.
-            log_files: state_dir(&self.environment).into_iter().collect(),
             ..EngineSettings::new(tools, &self.environment, mask)
         }
     }

@@ -28,6 +28,7 @@ use toolq_core::transcript::Recording;
 use toolq_core::types::{Tool, ToolsConfig, Turn};
 use toolq_engine::RememberedWrites;
 use toolq_log::memory::{MemoryStore, MemoryUse, Remembered};
+use toolq_log::records::blob_dir_for;
 
 #[derive(Debug, Args)]
 pub struct PlanArguments {
@@ -68,7 +69,10 @@ pub fn print_plans(
     arguments: &PlanArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let (tools, tools_file) = context.load_tools_file()?;
+    let (mut tools, tools_file) = context.load_tools_file()?;
+    let target = LogSettings::new(&arguments.log, &context.environment).target;
+    let log = target.path().map(|log| [log.to_owned(), blob_dir_for(log)]);
+    tools.own_files.extend(log.into_iter().flatten());
     context.warn_about_root(&tools, &tools_file);
     let tools = Arc::new(tools);
     let describer = arguments
@@ -243,7 +247,7 @@ impl<'a> PlanPrinter<'a> {
             self.note_why_empty();
         }
         for notice in self.doubts.into_notices() {
-            self.context.stderr.print_note(&notice.line());
+            self.context.stderr.print_needed_warning(&notice.line());
         }
         if let (Some(builder), Some(path)) = (self.file, &self.arguments.out) {
             write_plan(builder, path, self.arguments.valid, self.context)?;
@@ -374,7 +378,7 @@ impl PlanPrinter<'_> {
         for (server, called) in &self.unlocked {
             let names: Vec<&str> = called.iter().map(String::as_str).collect();
             self.context.stderr.print_note(&format!(
-                "any input is accepted for {}, and not checked: tools.lock doesn't have the server {server}, and a plan asks none; `toolq servers lock{} {server}` does",
+                "any input is accepted for {}, and not checked: the server {server} isn't locked, and a plan asks none; `toolq servers lock{} {server}` does",
                 names.join(", "),
                 self.context.tools_flag(),
             ));

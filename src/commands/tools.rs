@@ -29,7 +29,8 @@ fn note_unlocked(tools: &ToolsConfig, context: &CommandContext) {
     for server in &tools.unlocked {
         let name = &server.server.name;
         context.stderr.print_note(&format!(
-            "not all tools of {name} are listed, since tools.lock doesn't have the server; `toolq servers {name}` asks it"
+            "not all tools of {name} are listed, since the server isn't locked; `toolq servers{} {name}` asks it",
+            context.tools_flag()
         ));
     }
 }

@@ -58,7 +58,7 @@ fn what_works_as_it_is_has_no_warning() {
 fn what_has_to_be_filled_in_is_a_warning() {
     let warnings = [
         ("http", "the variable API_TOKEN is unset or empty"),
-        ("mcp", "tools.lock doesn't have the server `search`"),
+        ("mcp", "the server `search` isn't locked"),
     ];
     for (kind, warning) in warnings {
         let script = format!("\"$TOOLQ\" init {kind} && \"$TOOLQ\" check");

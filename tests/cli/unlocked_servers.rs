@@ -158,10 +158,10 @@ fn a_plan_and_a_check_ask_nobody_and_say_so() {
         .assert_exit(0);
     assert_eq!(output.file("starts"), None);
     for expected in [
-        "tools.lock doesn't have the server `notes`",
+        "the server `notes` isn't locked",
         "not all tools of notes are listed",
-        "any input is accepted for notes_pay, and not checked: tools.lock doesn't have the server notes",
-        "any input is accepted for post, and not checked: tools.lock doesn't have the server mail",
+        "any input is accepted for notes_pay, and not checked: the server notes isn't locked",
+        "any input is accepted for post, and not checked: the server mail isn't locked",
     ] {
         assert!(
             output.stderr.contains(expected),

@@ -190,6 +190,20 @@ tools:
     }
 }
 
+/// Where a path leads is at its end.
+#[test]
+fn a_plan_shows_the_whole_path_that_it_refuses() {
+    let path = format!("/elsewhere/{}readme.md", "deeper/".repeat(15));
+    let tools =
+        "tools: {read: {input_schema: {type: object}, paths: [path], command: [cat, '{path}']}}";
+    let planned = CliSandbox::new()
+        .tools(tools)
+        .stdin(model_response(&[("read", json!({ "path": path }))]))
+        .run(&["plan"])
+        .assert_exit(0);
+    assert!(planned.stdout.contains(&path), "{}", planned.stdout);
+}
+
 /// An open schema lets an array through. Its items aren't arguments there, so they can't be judged as paths.
 #[test]
 fn an_array_is_a_path_only_if_it_is_spread() {

@@ -94,7 +94,8 @@ fn a_call_in_doubt_holds_up_the_calls_behind_it() {
     let expected = vec![ok(0), (1, "in_doubt".to_owned())];
     assert_eq!(fate(&plan), (vec![], expected));
     assert_eq!(plan["rejected"][0]["reason"], "not_executed");
-    let text = sandbox.run_toolq(&["plan", "input.json", "--log", "log.jsonl"]);
+    // What a person has to do is said in any case.
+    let text = sandbox.run_toolq(&["plan", "-q", "input.json", "--log", "log.jsonl"]);
     let settle = text
         .stderr
         .split('`')
@@ -106,6 +107,23 @@ fn a_call_in_doubt_holds_up_the_calls_behind_it() {
         .run_toolq(&[&settle[..], &["--not-done"]].concat())
         .assert_exit(0);
     assert_eq!(fate(&planned(&sandbox, &log)).0, [1, 2]);
+}
+
+/// The batches of calls that are remembered keep their numbers, so they count.
+#[test]
+fn no_batch_has_a_number_beyond_their_count() {
+    let tools = effect_recording_tools();
+    let sandbox = ResumeSandbox::new(&tools, &calls_message(&[("pay", 1), ("pay", 2)]));
+    sandbox.run().assert_exit(0);
+    let more = calls_message(&[("pay", 1), ("pay", 2), ("pay", 3), ("pay", 4)]);
+    sandbox.write_file("input.json", &more);
+    let plan = ["plan", "input.json", "--log", "log.jsonl"];
+    let text = sandbox.run_toolq(&plan).assert_exit(0).stdout;
+    assert!(
+        text.starts_with("turn 0: 4 calls, 4 batches, 2 from memory\n"),
+        "{text}"
+    );
+    assert!(text.contains("batch 3: alone"), "{text}");
 }
 
 /// What is remembered counts for the calls behind it, as in a run.

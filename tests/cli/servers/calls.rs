@@ -99,7 +99,10 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         json!({"type": "object", "properties": {"p": {"type": "string"}}, "required": ["p"]});
     fs::write(path_of("schema.json"), schema.to_string()).unwrap();
     std::os::unix::fs::symlink("tools.yaml", path_of("link")).unwrap();
-    let output = sandbox.run(&["run", "-q", "--log", "log.jsonl"]);
+    let script = r#"
+        cat > in.json; "$TOOLQ" plan -q --log log.jsonl in.json > planned
+        "$TOOLQ" run -q --log log.jsonl in.json"#;
+    let output = sandbox.run_shell(script);
     let results = output.result_texts();
     for ((tool, input), (text, is_error)) in calls.iter().zip(&results) {
         let is_refused = *tool != "open" && input["p"] != "a.txt";
@@ -110,6 +113,11 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         assert!(!text.contains("relative path"), "{text}");
     }
     assert_eq!(lines(output.dir.path(), "calls").len(), paths.len() + 1);
+    let planned = output.file("planned").unwrap();
+    for path in ["tools.yaml", "log.jsonl.d", "state/toolq"] {
+        let refused = format!("must not lead to {path}, which belongs to toolq");
+        assert!(planned.contains(&refused), "{planned}");
+    }
     assert_eq!(output.file("a.txt").as_deref(), Some(""));
 }
 

@@ -145,6 +145,9 @@ fn write_idle_calls(
         .try_for_each(|call| writeln!(out, "{}", line(call)))
 }
 
+/// How much of the input of a call that won't run is shown, in columns.
+const MAX_REJECTED_COLUMNS: usize = 400;
+
 fn write_rejected(
     out: &mut dyn Write,
     rejected: &RejectedCall<'_>,
@@ -160,16 +163,18 @@ fn write_rejected(
     let reason = rejected.reason().label();
     let used = INDENT.len() + name.width() + reason.width() + 5;
     let room = style.width.saturating_sub(used).min(MAX_INPUT_COLUMNS);
-    let input = match short_input(rejected.call, mask, room, style) {
-        input if input.is_empty() => input,
-        input => format!("  {input}"),
+    let input = short_input(rejected.call, mask, MAX_REJECTED_COLUMNS, style);
+    let (beside, below) = match input.width() {
+        0 => (input, None),
+        columns if columns <= room => (format!("  {input}"), None),
+        // What is wrong with it may be at its end.
+        _ => (String::new(), Some(input)),
     };
-    writeln!(
-        out,
-        "  {position:>3}  {name}{}  {}",
-        style.dim(&input),
-        style.red(&reason)
-    )?;
+    let (beside, reason) = (style.dim(&beside), style.red(&reason));
+    writeln!(out, "  {position:>3}  {name}{beside}  {reason}")?;
+    if let Some(input) = below {
+        writeln!(out, "{INDENT}{}", style.dim(&style.wrap(&input, INDENT)))?;
+    }
     for ProblemDetail { path, message, .. } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };
         let problem = format!("{}{colon}{}", shown(path), shown(message));
@@ -214,10 +219,9 @@ impl TurnPlan<'_> {
         }
         let calls = format_count(self.call_count() as u64, "call");
         let mut parts = vec![format!("turn {}: {calls}", self.turn)];
-        let batches = self.batches.iter();
-        let batches = batches.filter(|batch| !batch.calls.is_empty()).count();
-        parts.extend(match batches {
-            0 => None,
+        // Those of remembered calls count, too: they have their numbers.
+        parts.extend(match self.batches.len() {
+            _ if self.planned_calls().next().is_none() => None,
             1 => Some("1 batch".to_owned()),
             count => Some(format!("{count} batches")),
         });

@@ -265,7 +265,7 @@ impl<'a> ToolsInUse<'a> {
             Some(Err(why)) => server.set_announced(Err(why.to_owned())),
             None => {
                 let warning = format!(
-                    "the tools of the server {} aren't served until toolq is started again: tools.lock doesn't have it",
+                    "the tools of the server {} aren't served until toolq is started again: it isn't locked",
                     server.server.name
                 );
                 self.context.stderr.print_warning(&warning);

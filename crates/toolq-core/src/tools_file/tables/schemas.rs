@@ -61,7 +61,7 @@ fn find_undeclared_schema<'f>(
     let lock = server_tools.tool_lock(name, &file.value.mcp);
     let gets_input = takes_server_schema(&file.value);
     if let Some(lock) = lock.filter(|_| gets_input) {
-        let owner = format!("`{name}` in tools.lock");
+        let owner = format!("`{name}` in the lock");
         match usable_schema(&owner, lock, file.key_span, context.diagnostics) {
             Ok(schema) => return schema,
             Err(problem) => context.diagnostics.error(

@@ -424,7 +424,7 @@ fn warn_about_missing_lock(
 ) {
     diagnostics.warning(
         (file.key_span, "not locked"),
-        format!("tools.lock doesn't have the server `{server}`: it is asked for its tools in each run, and whatever it says then holds"),
-        "`toolq servers lock` asks it once, and writes the file",
+        format!("the server `{server}` isn't locked: it is asked for its tools in each run, and whatever it says then holds"),
+        "`toolq servers lock` asks it once, and writes what it says beside this file",
     );
 }
