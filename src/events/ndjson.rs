@@ -27,8 +27,7 @@ use toolq_core::json::to_json_line;
 use toolq_core::os::Clock;
 use toolq_core::text::to_millis;
 use toolq_core::types::{
-    Approval, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Outcome,
-    Tool,
+    Approval, CallAnswer, CallRef, CheckedCall, Event, EventSink, MaskedText, Outcome, Tool,
 };
 use toolq_log::records::{ServerEndRecord, ServerStartRecord};
 
@@ -89,74 +88,6 @@ impl NdjsonSink {
         Some(format!(
             "the rest of the events could not be written: {error}"
         ))
-    }
-
-    fn handle_event(&mut self, event: &Event<'_>) {
-        match event {
-            Event::TurnStarted { .. }
-            | Event::AgentMessage { .. }
-            | Event::ApproverStopped { .. }
-            | Event::Probed { .. }
-            | Event::Describing { .. }
-            | Event::Described { .. }
-            | Event::ListingTools { .. }
-            | Event::ToolsListed { .. }
-            | Event::ToolsChanged(_) => {}
-            Event::ServerStarted(_) | Event::ServerEnded(_) => self.handle_server_event(event),
-            Event::Probing { call } => {
-                self.on_status(call, Some(Cow::Borrowed(PROBING_LABEL)), None);
-            }
-            Event::PartialInput {
-                call,
-                tool,
-                input_so_far: text,
-            } => self.on_partial_input(call, *tool, text),
-            Event::Queued { checked, .. } => self.on_queued(checked),
-            Event::BatchStarted { turn, batch, calls } => {
-                self.write_line(EventLine::batch_started(*turn, *batch, calls, &self.mask));
-            }
-            Event::ApprovalRequested { call, .. } => {
-                self.write_call_event(call, EventLine::new("approval_requested"));
-            }
-            Event::ApprovalDecided { call, approval } => self.on_approval_decided(call, approval),
-            Event::Throttled { call, wait } => {
-                self.write_call_event(call, EventLine::throttled(wait, &self.mask));
-            }
-            Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
-            Event::Status {
-                call,
-                message: tip,
-                progress,
-                params,
-                result,
-            } => {
-                self.calls.set_shown(call, *params, *result);
-                self.on_status(call, tip.map(Cow::Borrowed), *progress);
-            }
-            Event::Retrying { call, .. } => {
-                let label = call_caption::retry_label(event).map(Cow::Owned);
-                self.on_status(call, label, None);
-                self.calls.reset_attempt(call);
-            }
-            Event::Finished {
-                call,
-                outcome,
-                answer,
-                duration,
-                ..
-            } => self.on_finished(call, outcome, answer, *duration),
-            Event::ResultWritten { call } => {
-                self.write_call_event(call, EventLine::new("result_written"));
-                self.calls.remove(call);
-            }
-            Event::QueueDrained { turn } => self.write_line(EventLine {
-                turn: *turn,
-                ..EventLine::new("queue_drained")
-            }),
-            Event::AgentStarted { .. }
-            | Event::AgentProgress { .. }
-            | Event::AgentCompleted { .. } => self.handle_agent_event(event),
-        }
     }
 
     /// Handles what happens to an agent itself. What happens to its calls is like for any other call.
@@ -237,11 +168,72 @@ impl NdjsonSink {
 }
 
 impl EventSink for NdjsonSink {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            self.handle_event(event);
+    fn handle_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TurnStarted { .. }
+            | Event::AgentMessage { .. }
+            | Event::ApproverStopped { .. }
+            | Event::Probed { .. }
+            | Event::Describing { .. }
+            | Event::Described { .. }
+            | Event::ListingTools { .. }
+            | Event::ToolsListed { .. }
+            | Event::ToolsChanged(_) => {}
+            Event::ServerStarted(_) | Event::ServerEnded(_) => self.handle_server_event(event),
+            Event::Probing { call } => {
+                self.on_status(call, Some(Cow::Borrowed(PROBING_LABEL)), None);
+            }
+            Event::PartialInput {
+                call,
+                tool,
+                input_so_far: text,
+            } => self.on_partial_input(call, *tool, text),
+            Event::Queued { checked, .. } => self.on_queued(checked),
+            Event::BatchStarted { turn, batch, calls } => {
+                self.write_line(EventLine::batch_started(*turn, *batch, calls, &self.mask));
+            }
+            Event::ApprovalRequested { call, .. } => {
+                self.write_call_event(call, EventLine::new("approval_requested"));
+            }
+            Event::ApprovalDecided { call, approval } => self.on_approval_decided(call, approval),
+            Event::Throttled { call, wait } => {
+                self.write_call_event(call, EventLine::throttled(wait, &self.mask));
+            }
+            Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
+            Event::Status {
+                call,
+                message: tip,
+                progress,
+                params,
+                result,
+            } => {
+                self.calls.set_shown(call, *params, *result);
+                self.on_status(call, tip.map(Cow::Borrowed), *progress);
+            }
+            Event::Retrying { call, .. } => {
+                let label = call_caption::retry_label(event).map(Cow::Owned);
+                self.on_status(call, label, None);
+                self.calls.reset_attempt(call);
+            }
+            Event::Finished {
+                call,
+                outcome,
+                answer,
+                duration,
+                ..
+            } => self.on_finished(call, outcome, answer, *duration),
+            Event::ResultWritten { call } => {
+                self.write_call_event(call, EventLine::new("result_written"));
+                self.calls.remove(call);
+            }
+            Event::QueueDrained { turn } => self.write_line(EventLine {
+                turn: *turn,
+                ..EventLine::new("queue_drained")
+            }),
+            Event::AgentStarted { .. }
+            | Event::AgentProgress { .. }
+            | Event::AgentCompleted { .. } => self.handle_agent_event(event),
         }
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolq_core::text::{
     escape, format_time, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
 };
-use toolq_core::types::{AcceptedCall, DoubtCause, EmitError, Event, EventSink, Outcome, Reach};
+use toolq_core::types::{AcceptedCall, DoubtCause, Event, EventSink, Outcome, Reach};
 use toolq_log::LogError;
 use toolq_log::memory::{RememberedIn, SettledCall, calls_in_doubt, settled_calls};
 
@@ -197,26 +197,23 @@ impl DoubtCollector {
 }
 
 impl EventSink for DoubtCollector {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            if let Event::Finished {
-                call,
-                request,
-                outcome,
-                claim,
-                ..
-            } = event
-                && (outcome.is_in_doubt()
-                    || claim.is_some()
-                        && outcome.reach() == Reach::Open
-                        && request
-                            .accepted
-                            .is_some_and(AcceptedCall::is_settled_by_people))
-            {
-                let settle_id = claim.map(|claim| claim.settle_id.as_str());
-                self.add((&call.tool_name, &call.tool_use_id), outcome, settle_id);
-            }
+    fn handle_event(&mut self, event: &Event<'_>) {
+        if let Event::Finished {
+            call,
+            request,
+            outcome,
+            claim,
+            ..
+        } = event
+            && (outcome.is_in_doubt()
+                || claim.is_some()
+                    && outcome.reach() == Reach::Open
+                    && request
+                        .accepted
+                        .is_some_and(AcceptedCall::is_settled_by_people))
+        {
+            let settle_id = claim.map(|claim| claim.settle_id.as_str());
+            self.add((&call.tool_name, &call.tool_use_id), outcome, settle_id);
         }
-        Ok(())
     }
 }

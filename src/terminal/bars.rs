@@ -18,7 +18,7 @@ use toolq_core::answer::failure_cause;
 use toolq_core::schedule::StartWait;
 use toolq_core::text::{truncate_to_columns, wrap_words};
 use toolq_core::transcript::complete_partial_json;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
+use toolq_core::types::{CallRef, CheckedCall, Event, EventSink, Outcome, Tool};
 
 /// Shows a row per running call, above a bar for all calls.
 pub struct ProgressBars {
@@ -52,6 +52,37 @@ impl ProgressBars {
         self.screen.clone()
     }
 
+    /// Handles the search for the definitions of tools, at their programs and servers.
+    fn handle_definition_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Describing { tool } => {
+                let key = RowKey::Describe(tool.name.clone());
+                self.add_named_row(key, &tool.name, call_caption::DESCRIBING_LABEL);
+            }
+            Event::Described { tool, .. } => {
+                self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
+            }
+            Event::ListingTools { server } => {
+                let name = &server.server.name;
+                let key = RowKey::Server(name.clone());
+                self.add_named_row(key, name, call_caption::LISTING_LABEL);
+            }
+            Event::ToolsListed { server, .. } => {
+                let key = RowKey::Server(server.server.name.clone());
+                self.screen.remove_row(&key);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds a row about something that isn't a call, such as a server.
+    fn add_named_row(&self, key: RowKey, name: &str, label: &str) {
+        let name = short_name(name, &self.mask);
+        self.screen.add_row(key, None, &format!("{name}: {label}"));
+    }
+}
+
+impl EventSink for ProgressBars {
     fn handle_event(&mut self, event: &Event<'_>) {
         match event {
             Event::PartialInput {
@@ -113,44 +144,6 @@ impl ProgressBars {
             | Event::ToolsChanged(_)
             | Event::QueueDrained { .. } => {}
         }
-    }
-
-    /// Handles the search for the definitions of tools, at their programs and servers.
-    fn handle_definition_event(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Describing { tool } => {
-                let key = RowKey::Describe(tool.name.clone());
-                self.add_named_row(key, &tool.name, call_caption::DESCRIBING_LABEL);
-            }
-            Event::Described { tool, .. } => {
-                self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
-            }
-            Event::ListingTools { server } => {
-                let name = &server.server.name;
-                let key = RowKey::Server(name.clone());
-                self.add_named_row(key, name, call_caption::LISTING_LABEL);
-            }
-            Event::ToolsListed { server, .. } => {
-                let key = RowKey::Server(server.server.name.clone());
-                self.screen.remove_row(&key);
-            }
-            _ => {}
-        }
-    }
-
-    /// Adds a row about something that isn't a call, such as a server.
-    fn add_named_row(&self, key: RowKey, name: &str, label: &str) {
-        let name = short_name(name, &self.mask);
-        self.screen.add_row(key, None, &format!("{name}: {label}"));
-    }
-}
-
-impl EventSink for ProgressBars {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            self.handle_event(event);
-        }
-        Ok(())
     }
 }
 

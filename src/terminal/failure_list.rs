@@ -12,9 +12,7 @@ use crate::terminal::repeat_command::RepeatCommand;
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::text::format_count;
-use toolq_core::types::{
-    CallRef, CallRequest, EmitError, Event, EventSink, Outcome, OutcomeKind, Status,
-};
+use toolq_core::types::{CallRef, CallRequest, Event, EventSink, Outcome, OutcomeKind, Status};
 
 /// Maximum number of failures that are kept.
 const MAX_FAILURES: usize = 1_000;
@@ -80,28 +78,25 @@ impl FailureList {
 }
 
 impl EventSink for FailureList {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            // A result from the log was reported by the run that made it.
-            if let Event::Finished {
-                call,
-                request,
-                outcome,
-                duration,
-                ..
-            } = event
-                && outcome.is_error()
-                && !outcome.is_restored()
-            {
-                if self.failures.len() == MAX_FAILURES {
-                    self.omitted += 1;
-                } else {
-                    let failure = self.describe(call, *request, outcome, *duration);
-                    self.failures.push(failure);
-                }
+    fn handle_event(&mut self, event: &Event<'_>) {
+        // A result from the log was reported by the run that made it.
+        if let Event::Finished {
+            call,
+            request,
+            outcome,
+            duration,
+            ..
+        } = event
+            && outcome.is_error()
+            && !outcome.is_restored()
+        {
+            if self.failures.len() == MAX_FAILURES {
+                self.omitted += 1;
+            } else {
+                let failure = self.describe(call, *request, outcome, *duration);
+                self.failures.push(failure);
             }
         }
-        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
 use toolq_core::text::wrap_words;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
+use toolq_core::types::{CallRef, CheckedCall, Event, EventSink, Outcome, Tool};
 
 /// Maximum width of the input of a call that succeeded.
 const MAX_REMARK_COLUMNS: usize = 48;
@@ -76,71 +76,6 @@ impl ProgressLines {
             columns: None,
             calls: HashMap::new(),
             arriving: HashSet::new(),
-        }
-    }
-
-    fn handle_event(&mut self, event: &Event<'_>) {
-        match event {
-            Event::PartialInput { call, tool, .. } => self.on_partial_input(call, *tool),
-            Event::Queued { checked, .. } => {
-                self.on_queued(checked);
-            }
-            Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
-            Event::BatchStarted { calls, .. } => {
-                if let Some(label) = batch_label(calls.len(), self.jobs) {
-                    self.write_line(&label);
-                }
-            }
-            Event::Status {
-                call,
-                message: Some(tip),
-                ..
-            } => self.on_tip(call, tip),
-            Event::AgentProgress {
-                call,
-                turn,
-                max_turns,
-                ..
-            } => {
-                let name = self.call_name(call);
-                self.write_line(&format!("{name}: {}", agent_turn(*turn, *max_turns)));
-            }
-            Event::Probing { call } => {
-                self.write_line(&format!(
-                    "{}: {}",
-                    self.call_name(call),
-                    call_caption::PROBING_LABEL
-                ));
-            }
-            Event::Throttled { call, wait } => {
-                let label = call_caption::throttle_label(wait);
-                self.write_line(&format!("{}: {label}", self.call_name(call)));
-            }
-            Event::Describing { tool } => {
-                self.write_line(&format!(
-                    "{}: {}",
-                    mask_and_escape(&tool.name, &self.mask),
-                    call_caption::DESCRIBING_LABEL
-                ));
-            }
-            Event::ListingTools { server } => {
-                self.write_line(&format!(
-                    "{}: {}",
-                    mask_and_escape(&server.server.name, &self.mask),
-                    call_caption::LISTING_LABEL
-                ));
-            }
-            Event::Retrying { call, .. } => {
-                let label = call_caption::retry_label(event).unwrap_or_default();
-                self.write_line(&format!("{}: {label}", self.call_name(call)));
-            }
-            Event::Finished {
-                call,
-                outcome,
-                duration,
-                ..
-            } => self.on_finished(call, outcome, *duration),
-            _ => {}
         }
     }
 
@@ -255,10 +190,68 @@ fn call_number(call: &CallRef) -> String {
 }
 
 impl EventSink for ProgressLines {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            self.handle_event(event);
+    fn handle_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::PartialInput { call, tool, .. } => self.on_partial_input(call, *tool),
+            Event::Queued { checked, .. } => {
+                self.on_queued(checked);
+            }
+            Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
+            Event::BatchStarted { calls, .. } => {
+                if let Some(label) = batch_label(calls.len(), self.jobs) {
+                    self.write_line(&label);
+                }
+            }
+            Event::Status {
+                call,
+                message: Some(tip),
+                ..
+            } => self.on_tip(call, tip),
+            Event::AgentProgress {
+                call,
+                turn,
+                max_turns,
+                ..
+            } => {
+                let name = self.call_name(call);
+                self.write_line(&format!("{name}: {}", agent_turn(*turn, *max_turns)));
+            }
+            Event::Probing { call } => {
+                self.write_line(&format!(
+                    "{}: {}",
+                    self.call_name(call),
+                    call_caption::PROBING_LABEL
+                ));
+            }
+            Event::Throttled { call, wait } => {
+                let label = call_caption::throttle_label(wait);
+                self.write_line(&format!("{}: {label}", self.call_name(call)));
+            }
+            Event::Describing { tool } => {
+                self.write_line(&format!(
+                    "{}: {}",
+                    mask_and_escape(&tool.name, &self.mask),
+                    call_caption::DESCRIBING_LABEL
+                ));
+            }
+            Event::ListingTools { server } => {
+                self.write_line(&format!(
+                    "{}: {}",
+                    mask_and_escape(&server.server.name, &self.mask),
+                    call_caption::LISTING_LABEL
+                ));
+            }
+            Event::Retrying { call, .. } => {
+                let label = call_caption::retry_label(event).unwrap_or_default();
+                self.write_line(&format!("{}: {label}", self.call_name(call)));
+            }
+            Event::Finished {
+                call,
+                outcome,
+                duration,
+                ..
+            } => self.on_finished(call, outcome, *duration),
+            _ => {}
         }
-        Ok(())
     }
 }

@@ -15,6 +15,7 @@ use toolq_core::types::{
 use toolq_log::memory::asked_digest;
 
 /// Counts what happens in a run and summarizes it in one line.
+#[derive(Default)]
 pub struct RunSummary {
     clock: Clock,
     /// Number of calls of the input.
@@ -31,6 +32,8 @@ pub struct RunSummary {
     agents: AgentTotals,
     /// Number of calls with more than one attempt.
     retried: usize,
+    /// Number of calls whose output was cut at its limit.
+    cut: usize,
     /// Number of calls whose input was coerced.
     coerced: usize,
     /// Number of calls whose input only got defaults.
@@ -58,24 +61,12 @@ impl RunSummary {
     pub fn new(clock: Clock, tools: &ToolsConfig) -> Self {
         Self {
             clock,
-            calls: 0,
-            agent_calls: 0,
-            batches: 0,
-            outcomes: OutcomeTally::default(),
-            succeeded: 0,
-            errors: BTreeMap::new(),
-            agents: AgentTotals::new(tools.prices.clone()),
-            retried: 0,
-            coerced: 0,
-            defaulted: 0,
-            remembered: MemoryNote::default(),
-            named: BTreeSet::new(),
-            exit: Exit::Ok,
-            waiting: Vec::new(),
-            approver_stop: None,
-            noise_lines: BTreeMap::new(),
-            serial_duration: Duration::ZERO,
-            span_ms: None,
+            agents: AgentTotals {
+                prices: tools.prices.clone(),
+                cost: Some(0),
+                ..AgentTotals::default()
+            },
+            ..Self::default()
         }
     }
 
@@ -149,6 +140,7 @@ impl RunSummary {
         let counts = [
             (self.remembered.count(), "from memory"),
             (self.retried, "retried"),
+            (self.cut, "with a cut output"),
             (self.coerced, "with a coerced input"),
             (self.defaulted, "with defaults added"),
         ];
@@ -215,6 +207,8 @@ impl RunSummary {
                 self.remembered.add(call, result);
             }
             self.retried += usize::from(*attempts > 1 && !outcome.is_restored());
+            let captured = outcome.captured();
+            self.cut += usize::from(captured.is_some_and(|captured| captured.cut_bytes > 0));
         }
         match event {
             Event::Queued { checked, .. } => {
@@ -278,6 +272,7 @@ impl EventSink for RunSummary {
 // What all agents of a run did.
 
 /// Counts what agents do, and what it costs.
+#[derive(Default)]
 struct AgentTotals {
     prices: PriceTable,
     /// Whether one of them sent a request to its model.
@@ -291,16 +286,6 @@ struct AgentTotals {
 }
 
 impl AgentTotals {
-    pub(super) fn new(prices: PriceTable) -> Self {
-        Self {
-            prices,
-            has_requests: false,
-            turns: 0,
-            has_cost: false,
-            cost: Some(0),
-        }
-    }
-
     pub(super) fn handle_event(&mut self, event: &Event<'_>) {
         match event {
             Event::AgentProgress { .. } => self.has_requests = true,

@@ -8,9 +8,10 @@ use crate::transcript::InputError;
 use crate::types::{Outcome, Status};
 
 /// How the program ends. Variants are ordered by precedence: if several apply, the greatest wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Every call was answered.
+    #[default]
     Ok,
     /// The model made no tool calls.
     NoCalls,
@@ -142,6 +143,7 @@ impl CommandError {
     fn of_system(message: impl Display, errno: i32) -> Self {
         match errno {
             libc::EMFILE | libc::ENFILE => Self::resources(message),
+            libc::EISDIR => Self::usage(message).with_hint("name a file in it"),
             _ => Self::usage(message),
         }
     }

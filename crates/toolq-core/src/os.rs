@@ -21,6 +21,12 @@ use crate::text::to_millis;
 #[debug("Clock({} ms)", self.now_ms())]
 pub struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
 impl Clock {
     /// Returns a clock that starts at the current system time and then follows a monotonic clock, so it never goes
     /// backward.

@@ -168,6 +168,8 @@ struct LogPrinter<'a> {
     filter: CallFilter,
     show: LogRenderer,
     follow: bool,
+    /// How many texts it has printed.
+    printed: usize,
     has_ended: bool,
     /// The process that writes the last session.
     writer: Option<ProcessIdentity>,
@@ -207,6 +209,7 @@ impl<'a> LogPrinter<'a> {
             show: LogRenderer::new(layout, filter.clone()),
             filter,
             follow: arguments.follow,
+            printed: 0,
             has_ended: false,
             writer: None,
             name_filter,
@@ -248,6 +251,15 @@ impl<'a> LogPrinter<'a> {
             for line in settlement_lines(self.path, self.context, |_| true) {
                 self.print_text(&format!("\n{line}\n"))?;
             }
+        } else if self.filter.errors_only && self.printed == 0 {
+            let (of, path) = (self.filter.tools.join(", "), self.path.display());
+            let of = if of.is_empty() {
+                of
+            } else {
+                format!(" of {of}")
+            };
+            let note = format!("no call{of} in {path} is an error");
+            self.context.stderr.print_note(&note);
         }
         match self.unfinished_label() {
             Some(label) => self.print_text(&format!("\n{label}\n")),
@@ -343,10 +355,11 @@ impl<'a> LogPrinter<'a> {
     }
 
     /// Prints lines. What is shown whole, or as JSON, stays as it is.
-    fn print_text(&self, text: &str) -> Result<(), CommandError> {
+    fn print_text(&mut self, text: &str) -> Result<(), CommandError> {
         let Some(lines) = text.strip_suffix('\n') else {
             return Ok(());
         };
+        self.printed += 1;
         let keeps_symbols = self.is_whole || self.format != LogFormat::Text;
         if keeps_symbols {
             return Ok(stdout::write_line(lines)?);

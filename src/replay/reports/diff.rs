@@ -65,7 +65,14 @@ pub(crate) fn diff_lines(difference: &CaseDifference) -> Vec<DiffLine> {
         diff.add_side('-', removed, added);
         diff.add_side('+', added, removed);
     }
-    diff.finish()
+    let mut lines = diff.finish();
+    if difference.kind == DifferenceKind::Schema {
+        // It was recorded, and is shown to be found.
+        for line in &mut lines {
+            line.sign = ' ';
+        }
+    }
+    lines
 }
 
 /// A diff of limited length.

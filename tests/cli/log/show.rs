@@ -149,6 +149,26 @@ fn json_prints_records_verbatim() {
     assert_eq!(kinds("--format json --errors --tool say"), ["tool_skipped"]);
 }
 
+/// Nothing on the screen could mean anything.
+#[test]
+fn a_log_without_errors_says_so() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    log.finished_call(turn, "say", "ok", 1);
+    log.session_end(session);
+    for (arguments, of) in [
+        (&["--errors"][..], ""),
+        (&["--errors", "--tool", "say"], " of say"),
+    ] {
+        let ran = show_log(log.text(), arguments).assert_exit(0);
+        let note = format!("note: no call{of} in log.jsonl is an error\n");
+        assert!(ran.stderr.ends_with(&note), "{}", ran.stderr);
+    }
+    let all = show_log(log.text(), &[]).assert_exit(0);
+    assert_eq!(all.stderr, "");
+}
+
 #[test]
 fn large_content_is_read_from_blobs() {
     let large = "x".repeat(100_000);

@@ -163,6 +163,9 @@ fn a_changed_schema_is_a_difference() {
         differences(&ran),
         [("schema".to_owned(), "/text".to_owned())]
     );
+    // The value was recorded, and is no line of a result that came to it.
+    let shown = ran.stderr.lines().nth(1);
+    assert_eq!(shown, Some("    x"), "{}", ran.stderr);
 }
 
 #[test]

@@ -111,6 +111,8 @@ tools:
         "{text}"
     );
     assert!(text.len() < 1_500, "{}", text.len());
+    let summary = "1 ok; 1 with a cut output";
+    assert!(ran.stderr.contains(summary), "{}", ran.stderr);
     let log = parse_json_lines(&ran.file("session.jsonl").unwrap());
     let result = log
         .iter()

@@ -111,6 +111,8 @@ fn a_file_that_cannot_be_read_is_the_only_problem_of_the_report() {
         let problem = &report["problems"][0];
         let message = problem["message"].as_str().unwrap();
         assert!(message.starts_with(why), "{message}");
+        let text = check("text").stderr;
+        assert!(text.contains(" hint: "), "{text}");
         assert_eq!(
             (&problem["file"], &problem["line"]),
             (&path.into(), &1.into())

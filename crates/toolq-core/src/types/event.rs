@@ -248,7 +248,15 @@ pub trait EventSink: Send {
     /// # Errors
     /// The sink can't record the events. Calls whose `Started` event is in the slice don't run. All other events still
     /// reach the remaining sinks.
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError>;
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        for event in events {
+            self.handle_event(event);
+        }
+        Ok(())
+    }
+
+    /// Handles one event, in a sink that can't fail.
+    fn handle_event(&mut self, _event: &Event<'_>) {}
 
     /// Returns whether the progress of a running call is shown. If not, servers aren't asked to report it.
     fn shows_progress(&self, _call: &CallRef) -> bool {
