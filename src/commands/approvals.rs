@@ -105,9 +105,12 @@ pub fn run_approvals_command(
     arguments: &ApprovalsArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let (place, log) = find_memory(arguments, context)?;
     let log_error = |error: LogError| error.for_command(Access::Read);
-    let mut waiting = waiting_calls(&place, &log).map_err(log_error)?;
+    let target = LogTarget::new(arguments.log.clone(), &context.environment);
+    let log = target.path().unwrap_or(Path::new(""));
+    let place = target.memory(&context.environment).map_err(log_error)?;
+    let place = place.unwrap_or_else(|| RememberedIn::log(log));
+    let mut waiting = waiting_calls(&place, log).map_err(log_error)?;
     // Who has said no may say yes after all, and the other way round.
     let turned = match &arguments.command {
         None | Some(ApprovalsCommand::List) => None,
@@ -147,21 +150,6 @@ pub fn run_approvals_command(
     Ok(Exit::Ok)
 }
 
-/// Returns the memory, and the log that is it, if one is.
-fn find_memory(
-    arguments: &ApprovalsArguments,
-    context: &CommandContext,
-) -> Result<(RememberedIn, PathBuf), CommandError> {
-    let target = LogTarget::new(arguments.log.clone(), &context.environment);
-    let state_dir = toolq_log::state_dir(&context.environment);
-    if let Some(log) = target.path() {
-        let place = RememberedIn::of_log(log, state_dir.ok().as_deref());
-        return Ok((place, log.to_owned()));
-    }
-    let state_dir = state_dir.map_err(|error| error.for_command(Access::Read))?;
-    Ok((RememberedIn::state(&state_dir), PathBuf::new()))
-}
-
 fn find_call<'w>(id: &str, waiting: &'w [WaitingCall]) -> Result<&'w WaitingCall, CommandError> {
     let named: Vec<&WaitingCall> = waiting
         .iter()
@@ -171,22 +159,23 @@ fn find_call<'w>(id: &str, waiting: &'w [WaitingCall]) -> Result<&'w WaitingCall
         let ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();
         ids.join(", ")
     };
-    match named[..] {
-        [call] => Ok(call),
-        [] if waiting.is_empty() => Err(CommandError::usage(format!(
-            "no call {id} waits for an approval"
-        ))
-        .with_hint("none does")),
-        [] => Err(
-            CommandError::usage(format!("no call {id} waits for an approval"))
-                .with_hint(format!("these do: {}", ids(&mut waiting.iter()))),
-        ),
-        _ => Err(
-            CommandError::usage(format!("several calls {id} wait for an approval")).with_hint(
-                format!("name one of them: {}", ids(&mut named.iter().copied())),
-            ),
-        ),
-    }
+    let (message, hint) = match named[..] {
+        [call] => return Ok(call),
+        [] => {
+            let others = ids(&mut waiting.iter());
+            let hint = match others.as_str() {
+                "" => "none does".to_owned(),
+                others => format!("these do: {others}"),
+            };
+            (format!("no call {id} waits for an approval"), hint)
+        }
+        _ => {
+            let named = ids(&mut named.iter().copied());
+            let message = format!("several calls {id} wait for an approval");
+            (message, format!("name one of them: {named}"))
+        }
+    };
+    Err(CommandError::usage(message).with_hint(hint))
 }
 
 fn print_list(

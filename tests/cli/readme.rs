@@ -127,7 +127,7 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
 fn mask_differences(text: &str) -> String {
     let mut masked = String::new();
     for word in text.split_inclusive([' ', '\n']) {
-        let bare = word.trim_end_matches([' ', '\n', ',', ':', ';']);
+        let bare = word.trim_end_matches([' ', '\n', ',', ':', ';', '`']);
         let number = bare.trim_end_matches("ms").trim_end_matches('s');
         let is_duration = number.len() < bare.len() && number.parse::<f64>().is_ok();
         let is_time_character = |c: u8| c.is_ascii_digit() || matches!(c, b':' | b'-');

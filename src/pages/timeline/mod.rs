@@ -42,11 +42,8 @@ pub(crate) fn timeline_page(
     );
     let groups = group_calls(timeline);
     let shares_axis = groups.len() <= MAX_SHARED_GROUPS;
-    let states: BTreeSet<StateLook> = timeline
-        .calls
-        .iter()
-        .map(|call| StateLook::of(call, timeline))
-        .collect();
+    let calls = timeline.calls.iter();
+    let states: BTreeSet<_> = calls.map(|call| StateLook::of(call, timeline)).collect();
     let body = html! {
         (bar_patterns())
         header {
@@ -148,27 +145,7 @@ fn legend(timeline: &LogTimeline, states: &BTreeSet<StateLook>, shares_axis: boo
     };
     let has = |class: &str| states.iter().any(|state| state.class == class);
     let any = |has: &dyn Fn(&TimelineCall) -> bool| timeline.calls.iter().any(has);
-    let bars = [
-        (("ok", "run", "ran"), has("ok")),
-        (("failed", "run", "ran and failed"), has("failed")),
-        (("running", "run", "still ran"), has("running")),
-        (
-            ("", "retried", "attempt that was retried (↻2: two attempts)"),
-            any(&TimelineCall::was_retried),
-        ),
-        (
-            ("doubt", "run", "in doubt or without an end"),
-            has("doubt") || has("unfinished") || any(&TimelineCall::was_settled),
-        ),
-        (
-            ("", "recalled", "answered from memory"),
-            any(&|call| mark(call, timeline) == Some("recalled")),
-        ),
-        (
-            ("", "never", "never ran"),
-            any(&|call| mark(call, timeline) == Some("never")),
-        ),
-    ];
+    let has_mark = |name| any(&|call| mark(call, timeline) == Some(name));
     html! {
         p.legend {
             @for state in states {
@@ -177,9 +154,15 @@ fn legend(timeline: &LogTimeline, states: &BTreeSet<StateLook>, shares_axis: boo
         }
         p.legend {
             (bar("", "wait", "waited"))
-            @for (class, rect, meaning) in bars.iter().filter(|(_, is_there)| *is_there).map(|(bar, _)| bar) {
-                (bar(class, rect, meaning))
+            @if has("ok") { (bar("ok", "run", "ran")) }
+            @if has("failed") { (bar("failed", "run", "ran and failed")) }
+            @if has("running") { (bar("running", "run", "still ran")) }
+            @if any(&TimelineCall::was_retried) { (bar("", "retried", "attempt that was retried (↻2: two attempts)")) }
+            @if has("doubt") || has("unfinished") || any(&TimelineCall::was_settled) {
+                (bar("doubt", "run", "in doubt or without an end"))
             }
+            @if has_mark("recalled") { (bar("", "recalled", "answered from memory")) }
+            @if has_mark("never") { (bar("", "never", "never ran")) }
             @if any(&|call| call.effect == Some(Effect::Write)) {
                 span { span.effect { (Effect::Write.verb()) } " changes something, and runs once" }
             }
