@@ -19,50 +19,57 @@ use crate::plan_file::PlannedCalls;
 use crate::settings::LogTarget;
 use crate::terminal::ProgressScreen;
 use redact::Mask;
-use toolq_core::os::Environment;
+use toolq_core::os::{Clock, Environment};
 use toolq_core::plan::{render_invocation, render_sandbox};
 use toolq_core::text::escape;
 use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
 use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-use toolq_log::memory::{WaitingCall, asked_digest, waiting_calls};
+use toolq_log::memory::{Decided, decide_call, waiting_calls};
 
-/// Calls that the user has named: by their ids, or as `toolq approvals` lists those that wait.
+/// Calls that the user has named by their ids.
 #[derive(Debug)]
 struct NamedCalls {
     ids: Vec<String>,
-    /// What tells those that wait apart from others with their ids.
-    asked: Vec<String>,
     user: Option<String>,
 }
 
-/// Finds the calls that wait in the memory of `log` among those that a flag names. What names one of them names no other.
-pub(crate) fn find_questions(
+/// Says yes to the calls that a flag names as `toolq approvals` lists them, in the memory of `log`, as `toolq approvals approve` does.
+/// Returns the settings with the other names: those of calls that haven't asked yet.
+pub(crate) fn approve_waiting(
     settings: ApprovalSettings,
     log: &LogTarget,
     environment: &Environment,
 ) -> ApprovalSettings {
-    let ApprovalSettings::Calls(ids, _) = &settings else {
+    let ApprovalSettings::Calls(mut ids) = settings else {
         return settings;
     };
-    let place = log.memory(environment).ok().flatten();
-    let path = log.path().unwrap_or(Path::new(""));
-    let waiting = place.and_then(|place| waiting_calls(&place, path).ok());
-    let mut waiting = waiting.unwrap_or_default();
-    waiting.retain(|call| ids.contains(&call.handle));
-    let is_plain = |id: &&String| waiting.iter().all(|call| call.handle != **id);
-    let plain = ids.iter().filter(is_plain).cloned().collect();
-    let asked = waiting.iter().map(WaitingCall::asked_digest).collect();
-    ApprovalSettings::Calls(plain, asked)
+    let Some(place) = log.memory(environment).ok().flatten() else {
+        return ApprovalSettings::Calls(ids);
+    };
+    let waiting = waiting_calls(&place, log.path().unwrap_or(Path::new("")));
+    let yes = Decided {
+        approved: true,
+        reason: None,
+        user: user_name(environment),
+        timestamp: Clock::system().now_ms(),
+    };
+    for call in waiting.unwrap_or_default() {
+        let is_named = ids.contains(&call.handle);
+        let is_approved = call.decision == Some(ApprovalDecision::Yes);
+        // A name that can't be approved stays, so that the run says it named no call.
+        if is_named && (is_approved || decide_call(&place, &call, &yes).is_ok()) {
+            ids.retain(|id| *id != call.handle);
+        }
+    }
+    ApprovalSettings::Calls(ids)
 }
 
 impl PriorApprovals for NamedCalls {
     fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
-        let ApprovalRequest { call, accepted } = request;
-        let asked = || asked_digest(&call.tool_use_id, &call.tool_name, accepted.input.text());
-        let is_named = self.ids.contains(&call.tool_use_id)
-            || !self.asked.is_empty() && self.asked.contains(&asked());
+        let call = &request.call;
         // The ids of an agent's calls are chosen by its model.
-        (is_named && call.parent.is_none()).then(|| Approval {
+        let is_named = call.parent.is_none() && self.ids.contains(&call.tool_use_id);
+        is_named.then(|| Approval {
             decision: ApprovalDecision::Yes,
             means: ApprovalMeans::Named,
             reason: None,
@@ -101,10 +108,9 @@ fn build_named_approver(
     Ok(match settings {
         ApprovalSettings::Nobody => None,
         ApprovalSettings::All => Some(Approver::All { user: user() }),
-        ApprovalSettings::Calls(ids, asked) => Some(Approver::Planned {
+        ApprovalSettings::Calls(ids) => Some(Approver::Planned {
             approvals: Arc::new(NamedCalls {
                 ids: ids.clone(),
-                asked: asked.clone(),
                 user: user(),
             }),
             otherwise: None,

@@ -149,7 +149,7 @@ pub struct LogFlags {
 #[derive(Debug, Args)]
 pub struct ApprovalFlags {
     /// Who approves the calls that need it (`approve` in tools.yaml): you, on the terminal (`ask`), or in advance, `all` or those with
-    /// these ids, which may be those of `toolq approvals`
+    /// these ids
     #[arg(long, value_name = "ask|all|ID,…", value_parser = parse_approve)]
     pub approve: Option<ApprovalSettings>,
     /// Program that approves calls: it reads each as JSON, and exits with 0 for yes or 1 for no
@@ -225,7 +225,7 @@ pub fn parse_approve(text: &str) -> Result<ApprovalSettings, String> {
             if ids.iter().any(String::is_empty) {
                 return Err("expected `ask`, `all`, or the ids of calls: `ID,…`".to_owned());
             }
-            Ok(ApprovalSettings::Calls(ids, Vec::new()))
+            Ok(ApprovalSettings::Calls(ids))
         }
     }
 }
@@ -499,8 +499,8 @@ pub enum ApprovalSettings {
     Terminal,
     /// The user who started toolq, for all calls in advance.
     All,
-    /// The user who started toolq, for the calls with these ids, and those that these digests tell apart.
-    Calls(Vec<String>, Vec<String>),
+    /// The user who started toolq, for the calls with these ids.
+    Calls(Vec<String>),
     Program(PathBuf),
     /// The program at the other end of stdin and stdout.
     Prompt(Arc<dyn ApprovalPrompt>),

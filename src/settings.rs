@@ -45,7 +45,7 @@ impl SessionSettings {
     /// Returns the ids of calls that flags name.
     pub fn named_calls(&self) -> Vec<String> {
         let mut named = match &self.approval {
-            ApprovalSettings::Calls(ids, _) => ids.clone(),
+            ApprovalSettings::Calls(ids) => ids.clone(),
             _ => Vec::new(),
         };
         if let RunAgain::Ids(ids) = &self.log.again {

@@ -65,7 +65,7 @@ impl RunSinks {
         let progress = settings.progress;
         let memory = &settings.log.target;
         let display = ProgressDisplay::open(progress, context, memory, jobs, mask, &clock);
-        let mut summary = RunSummary::new(clock, &setup.tools);
+        let mut summary = RunSummary::new(clock, &setup.tools, Arc::clone(mask));
         summary.name_calls(settings.named_calls());
         Ok(Self {
             otlp: otlp.transpose()?,

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::Exit;
 use crate::terminal::failure_list::{OutcomeTally, calls_label};
+use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::text::{escape, format_count, format_duration, format_time, truncate_to_columns};
 use toolq_core::types::{
@@ -18,6 +20,7 @@ use toolq_log::memory::asked_digest;
 #[derive(Default)]
 pub struct RunSummary {
     clock: Clock,
+    mask: Arc<Mask>,
     /// Number of calls of the input.
     calls: usize,
     /// Number of calls that agents made.
@@ -58,9 +61,10 @@ pub struct RunSummary {
 
 impl RunSummary {
     /// Creates an empty summary of a run. `tools` say what agents cost.
-    pub fn new(clock: Clock, tools: &ToolsConfig) -> Self {
+    pub fn new(clock: Clock, tools: &ToolsConfig, mask: Arc<Mask>) -> Self {
         Self {
             clock,
+            mask,
             agents: AgentTotals {
                 prices: tools.prices.clone(),
                 cost: Some(0),
@@ -243,8 +247,7 @@ impl RunSummary {
                 self.serial_duration += *duration;
                 if matches!(**outcome, Outcome::NeedsApproval) {
                     let input = request.accepted.map_or("", |call| call.input.text());
-                    let asked = asked_digest(&call.tool_use_id, &call.tool_name, input);
-                    self.waiting.push(asked);
+                    self.waiting.push(asked_digest(call, input, &self.mask));
                 }
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

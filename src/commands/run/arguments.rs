@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::approval::find_questions;
+use crate::approval::approve_waiting;
 use crate::args::{
     ApprovalFlags, BudgetFlags, InputArguments, LogFlags, WatchFlags, answer_form_parser,
 };
@@ -55,7 +55,7 @@ pub(crate) fn session_settings(
     let log = LogSettings::new(&arguments.log, environment);
     SessionSettings {
         jobs: arguments.input.jobs,
-        approval: find_questions((&arguments.approval).into(), &log.target, environment),
+        approval: approve_waiting((&arguments.approval).into(), &log.target, environment),
         inputs: files.cloned().collect(),
         prints_results: true,
         ..SessionSettings::new(log, &arguments.watch, &arguments.budgets, environment)

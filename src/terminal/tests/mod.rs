@@ -214,7 +214,7 @@ fn a_build_log_gets_one_line_per_event() {
 #[test]
 fn the_summary_counts_outcomes() {
     let tools = Arc::new(sample_tools(Vec::new()));
-    let mut summary = RunSummary::new(ticking_clock(), &tools);
+    let mut summary = RunSummary::new(ticking_clock(), &tools, Arc::default());
     assert_snapshot!(summary.text(), @"no calls");
     emit_turn(&mut summary, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut summary, &call_with_estimate(3, "wait", 1, false));
@@ -238,7 +238,7 @@ fn the_summary_tells_coercion_from_defaults() {
         }
         checked
     };
-    let mut summary = RunSummary::new(ticking_clock(), &sample_tools(Vec::new()));
+    let mut summary = RunSummary::new(ticking_clock(), &sample_tools(Vec::new()), Arc::default());
     let calls = [adjusted(0, true), adjusted(1, false), adjusted(2, false)];
     emit_turn(&mut summary, &calls, "done").unwrap();
     let text = summary.text();

@@ -329,6 +329,23 @@ fn a_flag_approves_what_was_denied_before() {
     assert_eq!(sandbox.effects().len(), 2);
 }
 
+/// Two calls that look the same wait in turns of their own. A yes to one of them is none to the other.
+#[test]
+fn a_yes_to_a_question_is_one_to_no_other() {
+    let sandbox = sandbox();
+    let line = r#"[{"type":"tool_use","id":"call_0","name":"pay","input":{"n":250}}]"#;
+    sandbox.write_file("turns.jsonl", &format!("{line}\n{line}\n"));
+    sandbox.run_toolq(&["run", "turns.jsonl"]).assert_exit(6);
+    let asked = waiting(&sandbox, &[]);
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    let handle = asked[0]["id"].as_str().unwrap();
+    let run = || sandbox.run_toolq(&["run", "turns.jsonl", "--approve", handle]);
+    run().assert_exit(6);
+    assert_eq!(sandbox.effects(), ["pay 250"]);
+    run().assert_exit(6);
+    assert_eq!(sandbox.effects(), ["pay 250"]);
+}
+
 /// Its model asks with another id when the agent runs again, so nobody could approve that call later, unless its values name it.
 #[test]
 fn a_call_of_an_agent_waits_only_if_it_can_come_again() {

@@ -10,6 +10,7 @@ use crate::memory::RememberedIn;
 use crate::memory::decision::Decision;
 use crate::memory::store::MemoryStore;
 use crate::records::sha256_hex;
+use redact::Mask;
 use toolq_core::json::{JsonText, meaning_digest};
 use toolq_core::types::{
     AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, CallRef, RecalledCall,
@@ -47,8 +48,14 @@ pub struct WaitingCall {
     number: u32,
 }
 
-/// Returns a digest of a call that asks for an approval, with its input as it would run: what names it for people may name others.
-pub fn asked_digest(tool_use_id: &str, tool: &str, input: &str) -> String {
+/// Returns a digest of what a log has of a call that asks for an approval, with its input as it would run: what names it for people
+/// may name others.
+pub fn asked_digest(call: &CallRef, input: &str, mask: &Mask) -> String {
+    let [id, tool] = [&*call.tool_use_id, &*call.tool_name].map(|name| mask.apply(name));
+    digest_of_recorded(&id, &tool, &mask.apply_to_json(input))
+}
+
+fn digest_of_recorded(tool_use_id: &str, tool: &str, input: &str) -> String {
     let meaning = meaning_digest(JsonText::new(input));
     sha256_hex(format!("{tool_use_id}\0{tool}\0{meaning:?}").as_bytes())
 }
@@ -57,7 +64,7 @@ impl WaitingCall {
     /// Returns the [`asked_digest`] of the call.
     pub fn asked_digest(&self) -> String {
         let input = self.input.as_deref().unwrap_or_default();
-        asked_digest(&self.tool_use_id, &self.tool, input)
+        digest_of_recorded(&self.tool_use_id, &self.tool, input)
     }
 }
 
