@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import logging
@@ -11,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 from ._callbacks import CallbackRunner, Caller, Cancel
-from ._function_call import FunctionProcess, ProcessEndedError
+from ._function_call import FunctionProcess
 from ._tool import Tool, render_error, render_result
 
 logger = logging.getLogger("toolq")
@@ -25,8 +24,6 @@ class CallKey(NamedTuple):
 
 
 SendResult = Callable[[CallKey, str, Any, bool], None]
-# How a canceled call ends that could be ended.
-_ENDED = (asyncio.CancelledError, ProcessEndedError)
 
 
 class HostCalls:
@@ -83,8 +80,7 @@ class HostCalls:
     def _finish(self, key: CallKey, tool_use_id: str, value: Any, error: BaseException | None) -> None:
         with self._lock:
             was_canceled = self._running.pop(key, None) is None
-        # Otherwise it is sent all the same: toolq notes that it came too late.
-        if was_canceled and isinstance(error, _ENDED):
+        if was_canceled:  # nobody waits for it any more
             return
         content: Any = None
         if error is None:

@@ -51,9 +51,7 @@ export class HostCalls {
     } catch (error) {
       [content, isError] = [renderError(error), true];
     }
-    const wasCanceled = !this.#running.delete(number);
-    // An aborted function has nothing to say. Another late result is sent, so that toolq notes it.
-    if (wasCanceled && isError) return;
+    if (!this.#running.delete(number)) return; // Nobody waits for it any more.
     this.#send({ type: "result", id, number, tool_use_id: call.tool_use_id, content, is_error: isError });
   }
 

@@ -130,8 +130,6 @@ fn content_block(block: &RawValue) -> ContentBlock {
     }
 }
 
-// The clients, seen from the engine: progress goes out.
-
 // How far a call is, in the numbers of MCP: each must be greater than the last.
 
 /// The smallest part of the work that a total is computed from.

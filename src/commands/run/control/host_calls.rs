@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ struct HostCallTable {
     /// By their numbers, which no two calls or attempts share.
     pending: BTreeMap<u64, PendingHostCall>,
     last_number: u64,
+    /// The numbers of those that were given up, until their results come after all.
+    given_up: BTreeSet<u64>,
     /// Whether the host sends nothing more.
     is_closed: bool,
 }
@@ -53,12 +55,19 @@ impl HostCalls {
         }
     }
 
-    /// Passes a result of the host on.
+    /// Passes a result of the host on. One that crosses the line that gives its call up is dropped: an error would be about its turn,
+    /// which goes on.
     ///
     /// # Errors
     /// No such call waits for a result.
     pub(super) fn deliver(&self, turn: &LineId, result: HostCallResult) -> Result<(), String> {
         let mut table = self.table.lock();
+        if result
+            .number
+            .is_some_and(|number| table.given_up.remove(&number))
+        {
+            return Ok(());
+        }
         let mut pending = table.pending.iter();
         let found = pending.find_map(|(at, call)| {
             let is_meant = result.number.is_none_or(|number| number == *at)
@@ -66,11 +75,13 @@ impl HostCalls {
                 && call.tool_use_id == result.tool_use_id;
             is_meant.then_some(*at)
         });
-        let id = result.tool_use_id.clone();
-        let call = found.and_then(|at| table.pending.remove(&at));
-        // One that has just been given up takes nothing more.
-        let delivered = call.and_then(|call| call.waiting.send(result).ok());
-        delivered.ok_or_else(|| format!("no call {id} of this turn waits for a result"))
+        let Some(call) = found.and_then(|at| table.pending.remove(&at)) else {
+            let id = result.tool_use_id;
+            return Err(format!("no call {id} of this turn waits for a result"));
+        };
+        // One that is being given up takes nothing more.
+        let _ = call.waiting.send(result);
+        Ok(())
     }
 
     /// No more results come. The calls that wait for one end.
@@ -130,6 +141,7 @@ impl HostCalls {
         if let Some(call) = table.pending.remove(&number) {
             let line = cancel_call_line(&call.turn, number, &call.tool_use_id);
             self.turns.send(line);
+            table.given_up.insert(number);
         }
     }
 }
