@@ -245,7 +245,10 @@ fn a_long_key_is_cut_in_the_message() {
         assert!(shown.len() < 4_000, "{} bytes:\n{shown}", shown.len());
     }
     let explicit = render_tools_file(&format!("? {key}\n: 1\n"));
-    assert!(explicit.contains("key") && explicit.contains("end`"), "{explicit}");
+    assert!(
+        explicit.contains("key") && explicit.contains("end`"),
+        "{explicit}"
+    );
 }
 
 /// The text of a file, which may come from elsewhere, can't reach the clipboard or change the screen.

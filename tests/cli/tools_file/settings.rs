@@ -156,7 +156,7 @@ fn unknown_message_placeholders_are_refused() {
 }
 
 #[test]
-fn a_rule_needs_tools() {
+fn a_rule_needs_tools_and_a_setting() {
     let rule = |rule: &str| file_with_lines(&format!("rules: [{rule}]"));
     assert_warned(
         rule,
@@ -166,6 +166,7 @@ fn a_rule_needs_tools() {
         rule,
         r#"
         {tools: "[", concurrency_safe: true} ⇒ "[" ⇒ isn't a valid glob
+        {tools: t} ⇒ { ⇒ sets nothing
         {concurrency_safe: true} ⇒ { ⇒ no `tools`
         {tools: t, concurrency_safe: yes} ⇒ yes ⇒ must be `true` or `false`
         "#,

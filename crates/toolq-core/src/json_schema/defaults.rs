@@ -92,6 +92,21 @@ pub(crate) fn fill_defaults(schema: &Value, input: &Input) -> Result<Option<Inpu
     Input::parse(&edits.apply()).map(Some)
 }
 
+/// Finds the schema that names itself so, as `$anchor` or, before draft 2019-09, as `$id`.
+fn find_anchor<'s>(schema: &'s Value, name: &str) -> Option<&'s Schema> {
+    let names_itself = |schema: &Schema| {
+        let id = schema.get("$id").and_then(Value::as_str);
+        schema.get("$anchor").and_then(Value::as_str) == Some(name)
+            || id.and_then(|id| id.strip_prefix('#')) == Some(name)
+    };
+    match schema {
+        Value::Object(schema) if names_itself(schema) => Some(schema),
+        Value::Object(members) => members.values().find_map(|value| find_anchor(value, name)),
+        Value::Array(items) => items.iter().find_map(|item| find_anchor(item, name)),
+        _ => None,
+    }
+}
+
 /// Fills in one input.
 struct DefaultFiller<'s> {
     root: &'s Value,
@@ -123,7 +138,10 @@ impl<'s> DefaultFiller<'s> {
     fn referred(&self, schema: &'s Schema) -> Option<&'s Schema> {
         let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         let pointer = percent_decode_str(pointer).decode_utf8().ok()?;
-        self.root.pointer(&pointer)?.as_object()
+        match self.root.pointer(&pointer) {
+            Some(found) => found.as_object(),
+            None => find_anchor(self.root, &pointer),
+        }
     }
 
     /// Collects the insertions into `value`, to which `schemas` apply, in text order.

@@ -221,10 +221,7 @@ fn explain_outcome(
                 }
                 DoubtCause::EndNotLogged(Some(start)) => {
                     let earlier = start.earlier.as_ref().map(describe_earlier);
-                    let earlier = earlier.unwrap_or_default();
-                    // What to do is said once, below.
-                    let said = earlier.rsplit_once("\nHint: ");
-                    said.map_or(earlier.as_str(), |(said, _)| said).to_owned()
+                    earlier.unwrap_or_default()
                 }
                 _ => output.into_owned(),
             };

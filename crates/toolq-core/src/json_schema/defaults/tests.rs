@@ -83,18 +83,20 @@ fn defaults_are_found_through_items_all_of_and_references() {
             "list": {"items": {"$ref": "#/$defs/row"}},
             "row": {"$ref": "#/$defs/row", "default": {}},
             "named": {"$ref": "#/$defs/named"},
+            "anchored": {"$ref": "#place"},
             "escaped": {"$ref": "#/$defs/a~1b%20%25"},
         },
         "$defs": {
             "more": {"properties": {"b": {"default": "second"}, "c": {"default": null}}},
             "row": {"properties": {"id": {"default": 0}}},
             "named": {"default": "from the reference"},
+            "anchored": {"$anchor": "place", "default": 3},
             "a/b %": {"properties": {"escaped": {"default": true}}},
         },
     });
     assert_eq!(
         fill(&schema, r#"{"list":[{},{"id":7},3],"escaped":{}}"#),
-        r#"{"list":[{"id":0},{"id":7},3],"escaped":{"escaped":true},"row":{"id":0},"named":"from the reference","a":1,"b":"first","c":null}"#
+        r#"{"list":[{"id":0},{"id":7},3],"escaped":{"escaped":true},"row":{"id":0},"named":"from the reference","anchored":3,"a":1,"b":"first","c":null}"#
     );
     let tuple = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -15,7 +15,7 @@ use crate::types::{Effect, SafetyPolicy, SafetyRule, Span};
 /// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["tools"]))]
+#[schemars(deny_unknown_fields, extend("required" = ["tools"], "minProperties" = 2))]
 pub struct RuleFile {
     /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
     pub tools: Field<String>,
@@ -132,12 +132,19 @@ fn build_matcher<'f>(
     let file = &rule.value;
     let settings = &file.settings;
     settings.check_shared(diagnostics);
-    if file.tools.is_missing() {
-        diagnostics.error(
-            (rule.span, "this rule"),
-            "the rule has no `tools`",
-            "write a rule as `{tools: \"get_*\", concurrency_safe: true}`",
-        );
+    let sets_nothing =
+        file.concurrency_safe.is_missing() && file.effect.is_missing() && settings.is_empty();
+    for (is_wrong, message) in [
+        (file.tools.is_missing(), "the rule has no `tools`"),
+        (sets_nothing, "the rule sets nothing"),
+    ] {
+        if is_wrong {
+            diagnostics.error(
+                (rule.span, "this rule"),
+                message,
+                "write a rule as `{tools: \"get_*\", concurrency_safe: true}`",
+            );
+        }
     }
     let glob = file.tools.spanned()?;
     Some(RuleMatcher {

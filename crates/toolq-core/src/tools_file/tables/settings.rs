@@ -30,6 +30,11 @@ macro_rules! settings {
         }
 
         impl Settings {
+            /// Whether they set nothing.
+            fn is_empty(&self) -> bool {
+                [$(self.$key.is_missing(),)*].into_iter().all(|is_missing| is_missing)
+            }
+
             /// Returns these settings, and those of `lower` for what they leave out.
             fn over(&self, lower: &Self) -> Self {
                 Self {
@@ -88,6 +93,11 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// Whether it sets nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.leftovers.is_missing() && self.limits.is_missing() && self.tool.is_empty()
+    }
+
     /// Returns this layer, and `lower` for what it leaves out.
     pub(crate) fn over(&self, lower: &Self) -> Self {
         Self {

@@ -99,7 +99,8 @@ pub(crate) fn read_others(
     add_results(message, builder);
     let content = message.get("content");
     // Those of Ollama stand beside the content.
-    let has_images = message.has_value("images");
+    let images = message.get_elements("images");
+    let has_images = images.is_some_and(|images| !images.is_empty());
     if is_person && (has_images || has_speech(content, says)) {
         builder.person_speaks(content);
     }

@@ -236,7 +236,7 @@ fn trailing_half(text: &str) -> usize {
 /// value, and a number or literal that may continue. So the result is a prefix of the final object in every part: each
 /// string is a prefix of the final string, each array of the final array.
 ///
-/// Returns `None` if `text` isn't a prefix of an object, or is too short to tell.
+/// Returns `None` if `text` can't be completed to an object.
 pub fn complete_partial_json(text: &str) -> Option<String> {
     let text = text.trim_start();
     let bytes = text.as_bytes();
