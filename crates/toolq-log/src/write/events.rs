@@ -32,13 +32,6 @@ impl EventSink for SessionLog {
             if events.iter().any(is_start_event) {
                 recorder.journal.shared.check_file()?;
             }
-            // Nothing has happened to a call that was only queued: its record can wait for the next one.
-            if events
-                .iter()
-                .all(|event| matches!(event, Event::Queued { .. }))
-            {
-                return Ok(());
-            }
             recorder.journal.shared.write()
         })
     }

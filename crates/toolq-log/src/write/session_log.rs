@@ -17,8 +17,7 @@ use redact::Mask;
 use toolq_core::types::{CallKey, CallRef, EmitError, TurnOrigin};
 
 /// The log of one session, and the memory that it belongs to. When [`EventSink::emit`] returns, the records of the events are in
-/// the file, or on their way there if they are large. Only the record of a queued call waits for the next one. Clones write the
-/// same log.
+/// the file, or on their way there if they are large. Clones write the same log.
 ///
 /// [`EventSink::emit`]: toolq_core::types::EventSink::emit
 #[derive(Clone, derive_more::Debug)]
