@@ -31,14 +31,25 @@ pub(crate) fn may_have_defaults(schema: &Value) -> bool {
     }
 }
 
-/// Finds the defaults that their own schemas reject: the pointers to these schemas, with the problems. What a schema refers to isn't asked.
+/// The keywords for schemas that others refer to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// Finds the defaults that their own schemas reject: the pointers to these schemas, with the problems. One that refers to anything but
+/// the definitions of `schema` isn't asked.
 pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<(String, Vec<ProblemDetail>)> {
     let draft = Draft::default().detect(schema);
     let subschemas = find_subschemas(schema, BASE_URI, draft).into_iter();
     let rejected = subschemas.filter_map(|subschema| {
         let default = subschema.schema.get("default")?;
-        let own = Value::Object(subschema.schema.clone());
-        if has_reference(&own) {
+        let mut own = subschema.schema.clone();
+        for (name, definitions) in DEFINITIONS
+            .iter()
+            .filter_map(|name| Some((name, schema.get(name)?)))
+        {
+            own.entry(*name).or_insert_with(|| definitions.clone());
+        }
+        let own = Value::Object(own);
+        if refers_elsewhere(&own) {
             return None;
         }
         let options = validation_options(SchemaLibrary::default()).with_draft(draft);
@@ -61,12 +72,17 @@ pub(crate) fn without_invalid_defaults(schema: &Value) -> Value {
 }
 
 /// Returns whether a keyword anywhere in `schema` refers to another schema.
-fn has_reference(schema: &Value) -> bool {
+fn refers_elsewhere(schema: &Value) -> bool {
+    let is_definition = |target: &Value| {
+        let place = target.as_str().and_then(|target| target.strip_prefix("#/"));
+        place.is_some_and(|place| DEFINITIONS.iter().any(|name| place.starts_with(name)))
+    };
     match schema {
-        Value::Object(members) => members
-            .iter()
-            .any(|(key, value)| REFERENCE_KEYWORDS.contains(&&**key) || has_reference(value)),
-        Value::Array(items) => items.iter().any(has_reference),
+        Value::Object(members) => members.iter().any(|(key, value)| {
+            let is_reference = REFERENCE_KEYWORDS.contains(&&**key) && value.is_string();
+            is_reference && !is_definition(value) || refers_elsewhere(value)
+        }),
+        Value::Array(items) => items.iter().any(refers_elsewhere),
         _ => false,
     }
 }
@@ -82,6 +98,9 @@ pub(crate) fn fill_defaults(schema: &Value, input: &Input) -> Result<Option<Inpu
         ref_replaces: matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7),
         expanding: HashSet::new(),
         filled_count: 0,
+        has_embedded: schema
+            .as_object()
+            .is_some_and(|root| root.values().any(has_uri)),
     };
     let mut edits = JsonEdits::new(input.text());
     let schemas: Vec<&Schema> = schema.as_object().into_iter().collect();
@@ -90,6 +109,18 @@ pub(crate) fn fill_defaults(schema: &Value, input: &Input) -> Result<Option<Inpu
         return Ok(None);
     }
     Input::parse(&edits.apply()).map(Some)
+}
+
+/// Whether a URI is given to a schema anywhere in `value`.
+fn has_uri(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            let id = members.get("$id").and_then(Value::as_str);
+            id.is_some_and(|id| !id.starts_with('#')) || members.values().any(has_uri)
+        }
+        Value::Array(items) => items.iter().any(has_uri),
+        _ => false,
+    }
 }
 
 /// Finds the schema that names itself so, as `$anchor` or, before draft 2019-09, as `$id`.
@@ -115,6 +146,8 @@ struct DefaultFiller<'s> {
     /// Schemas whose default is being filled in itself: a default below itself would never end.
     expanding: HashSet<*const Schema>,
     filled_count: usize,
+    /// Schemas with a URI of their own are embedded, below which a `#/…` leads elsewhere. No reference is followed then.
+    has_embedded: bool,
 }
 
 impl<'s> DefaultFiller<'s> {
@@ -136,6 +169,9 @@ impl<'s> DefaultFiller<'s> {
 
     /// Returns the schema that the `$ref` of a schema leads to.
     fn referred(&self, schema: &'s Schema) -> Option<&'s Schema> {
+        if self.has_embedded {
+            return None;
+        }
         let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         let pointer = percent_decode_str(pointer).decode_utf8().ok()?;
         match self.root.pointer(&pointer) {

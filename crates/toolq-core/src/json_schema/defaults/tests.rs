@@ -220,12 +220,38 @@ fn invalid_defaults_are_found_by_their_place() {
             "default": {"type": "string", "default": null},
             "list": {"items": {"minimum": 1, "default": 0}},
             "ok": {"type": "string", "default": ""},
+            "refers": {"$ref": "#/$defs/int", "default": "x"},
+            "below": {"type": "object", "properties": {"n": {"$ref": "#/$defs/int"}}, "default": 1},
+            "fits": {"$ref": "#/$defs/int", "default": 1},
         },
+        "$defs": {"int": {"type": "integer"}},
     });
     let found = find_invalid_defaults(&schema).into_iter();
     let mut places: Vec<String> = found.map(|(pointer, _)| pointer).collect();
     places.sort();
-    assert_eq!(places, ["/properties/default", "/properties/list/items"]);
+    assert_eq!(
+        places,
+        [
+            "/properties/below",
+            "/properties/default",
+            "/properties/list/items",
+            "/properties/refers"
+        ]
+    );
+}
+
+/// Below an `$id`, `#` is another schema.
+#[test]
+fn references_among_embedded_schemas_are_not_followed() {
+    let schema = json!({
+        "properties": {"x": {
+            "$id": "https://example.org/x",
+            "properties": {"y": {"$ref": "#/$defs/y"}},
+            "$defs": {"y": {"default": 5}},
+        }},
+        "$defs": {"y": {"default": 7}},
+    });
+    assert_eq!(fill(&schema, r#"{"x":{}}"#), r#"{"x":{}}"#);
 }
 
 /// A schema with definitions of its own would have to be compiled otherwise.
