@@ -1,6 +1,6 @@
 //! Explains programs that failed, were killed, or were never started.
 
-use crate::answer::texts::{ErrorText, join_streams, limits};
+use crate::answer::texts::{ErrorText, MAYBE_DONE_HINT, http, join_streams, limits};
 use crate::text::escape;
 use crate::types::{Backing, LimitKind, SpawnError, Tool};
 
@@ -283,6 +283,9 @@ const SANDBOX_HINTS: [(&str, &str); 5] = [
     ("failure in name resolution", SANDBOX_UNREACHABLE),
 ];
 
+/// What they mean for a call that changes something.
+const WRITE_HINTS: [(&str, &str); 1] = [("timed out", MAYBE_DONE_HINT)];
+
 const SANDBOX_REFUSAL: &str = "the tool's sandbox or the system refused this, and calling again won't change that. `write` and `read` of its `sandbox` in tools.yaml say what it may change and read. Use another path, or ask the user.";
 
 const SANDBOX_UNREACHABLE: &str = "this host name is unknown, or the tool's sandbox keeps it out of reach: `network` of its `sandbox` in tools.yaml says what it may reach. Check the spelling, or use another tool.";
@@ -295,10 +298,15 @@ fn find_cause_hint(tool: Option<&Tool>, output: &str, stderr: &str) -> Option<&'
         Some(Backing::Command(command)) if command.sandbox.is_some()
     );
     let sandbox_hints = SANDBOX_HINTS.iter().filter(|_| is_confined);
-    let hints: Vec<_> = CAUSE_HINTS.iter().chain(sandbox_hints).collect();
+    let write_hints = WRITE_HINTS.iter().filter(|_| http::is_write(tool));
+    let hints: Vec<_> = CAUSE_HINTS
+        .iter()
+        .chain(sandbox_hints)
+        .chain(write_hints)
+        .collect();
     [stderr, output].into_iter().find_map(|text| {
         let end = searched_tail(text).to_lowercase();
-        // Of two hints for the same place, the last one counts: that of the sandbox.
+        // Of two hints for the same place, the last one counts: that of the sandbox or of writes.
         hints
             .iter()
             .filter_map(|(cause, hint)| Some((end.rfind(cause)?, *hint)))

@@ -18,6 +18,10 @@ pub use outcome_text::{
     AnswerWording, build_answer, describe_failure, empty_output_text, max_turns_text,
 };
 
+/// What to do about a `write` call that ended in a way that leaves its effect open.
+pub(crate) const MAYBE_DONE_HINT: &str =
+    "it may have done part of its work: check before calling it again.";
+
 /// What a model reads about a call that failed or didn't run.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorText {

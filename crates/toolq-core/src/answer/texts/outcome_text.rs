@@ -13,7 +13,8 @@ use crate::answer::texts::failure_cause::{
 };
 use crate::answer::texts::truncation::{self, OutputReader};
 use crate::answer::texts::{
-    ErrorText, agent, command, http, join_lines, limits, partial_output_text, rejected, text_block,
+    ErrorText, MAYBE_DONE_HINT, agent, command, http, join_lines, limits, partial_output_text,
+    rejected, text_block,
 };
 use crate::text::truncate;
 use crate::types::{
@@ -26,8 +27,8 @@ use redact::Mask;
 /// The start of the last line.
 const HINT_PREFIX: &str = "Hint: ";
 
-/// What to do about a `write` call that ended in a way that leaves its effect open.
-const MAYBE_DONE_HINT: &str = "it may have done part of its work: check before calling it again.";
+/// The hint of a call that had its effect, and failed only after that.
+const DONE_HINT: &str = "its work is done, only what it printed is wrong. Don't call it again for the same, and tell the user.";
 
 /// The result of a call that succeeded without any output.
 const EMPTY_OUTPUT: &str = "(no output)";
@@ -177,18 +178,29 @@ fn error_text(
     reader: Option<OutputReader<'_>>,
 ) -> ErrorText {
     let error_text = explain_outcome(name, tool, outcome, reader);
-    let has_ended = matches!(
-        outcome,
-        Outcome::Failed { .. }
-            | Outcome::TimedOut { .. }
-            | Outcome::Canceled { .. }
-            | Outcome::Interrupted { .. }
-    );
-    // Whatever the cause, nobody should call it again just so.
-    match outcome.reach() {
-        Reach::Open if has_ended && http::is_write(tool) => error_text.with_hint(MAYBE_DONE_HINT),
+    match hint_about_effect(tool, outcome) {
+        // Whatever the cause, nobody should call it again just so.
+        Some(hint) if http::is_write(tool) => error_text.with_hint(hint),
         _ => error_text,
     }
+}
+
+/// Returns what counts more than the cause of a failure, if the call may have had its effect.
+fn hint_about_effect(tool: Option<&Tool>, outcome: &Outcome) -> Option<&'static str> {
+    let is_open = match outcome {
+        Outcome::BadOutput { .. } => return Some(DONE_HINT),
+        // Its end says that it failed, but something that it ran was stopped in the middle.
+        Outcome::Failed { ending, output, .. } => {
+            outcome.reach() == Reach::Open
+                || matches!(ending, CallEnding::ExitCode(129..=159))
+                || limits::suspect_limit(tool, *ending, &output.stderr).is_some()
+        }
+        Outcome::TimedOut { .. } | Outcome::Canceled { .. } | Outcome::Interrupted { .. } => {
+            outcome.reach() == Reach::Open
+        }
+        _ => false,
+    };
+    is_open.then_some(MAYBE_DONE_HINT)
 }
 
 fn explain_outcome(

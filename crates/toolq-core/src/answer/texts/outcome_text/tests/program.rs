@@ -274,3 +274,30 @@ fn an_empty_text_says_that_there_was_no_output() {
     );
     assert_eq!(answer_text(Some(&worded), &succeeded("x")), "x");
 }
+
+/// Something that it ran was stopped in the middle, or its work is done: nobody should call it again just so.
+#[test]
+fn no_hint_invites_to_repeat_a_write_whose_effect_may_be_there() {
+    let save = tool_with_schema("save", json!(true));
+    for (code, stderr) in [
+        (130, ""),
+        (137, ""),
+        (139, ""),
+        (143, ""),
+        (28, "curl: (28) Operation timed out after 5000 ms"),
+    ] {
+        let text = answer_text(Some(&save), &failed(CallEnding::ExitCode(code), "", stderr));
+        let hint = "Hint: it may have done part of its work: check before calling it again.";
+        assert!(text.ends_with(hint), "{text}");
+    }
+    let refused = failed(CallEnding::ExitCode(1), "", "no such account");
+    let text = answer_text(Some(&save), &refused);
+    assert!(text.contains("change the input before calling"), "{text}");
+    let outcome = Outcome::BadOutput {
+        problem: "no JSON".to_owned(),
+        output: CallOutput::default(),
+        ending: CallEnding::ExitCode(0),
+    };
+    let text = answer_text(Some(&save), &outcome);
+    assert!(text.contains("Hint: its work is done"), "{text}");
+}
