@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use crate::input::stdin;
 use crate::output::{CommandError, replace_file};
 use redact::Mask;
 use toolq_core::json::{Input, JsonText, meaning_digest, to_json_line};
@@ -116,8 +117,11 @@ impl PlanFile {
             CommandError::usage(format!("the plan {} {why}; nothing ran", path.display()))
                 .with_hint("`toolq plan --out FILE` writes a plan")
         };
-        let bytes =
-            read_limited(path).map_err(|error| unusable(format!("can't be read: {error}")))?;
+        let bytes = if path == Path::new("-") {
+            stdin::read_to_end()?
+        } else {
+            read_limited(path).map_err(|error| unusable(format!("can't be read: {error}")))?
+        };
         let mut file: Self = serde_json::from_slice(&bytes)
             .map_err(|error| unusable(format!("isn't a plan, or not a whole one: {error}")))?;
         for turn in &mut file.plan.turns {

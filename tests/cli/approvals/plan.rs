@@ -34,7 +34,7 @@ pub(super) fn assert_refused(output: &CliOutput, words: &str) {
 #[test]
 fn a_plan_approves_its_calls_and_is_applied_once() {
     let run = r#"-q --log log.jsonl --plan plan.json calls.json > first && "$TOOLQ" log verify -q log.jsonl &&
-        "$TOOLQ" run --log log.jsonl --plan plan.json calls.json > second; echo "exit $?"; cmp first second"#;
+        "$TOOLQ" run --log log.jsonl --plan - calls.json < plan.json > second; echo "exit $?"; cmp first second"#;
     let sandbox = sandbox().file("calls.json", four_calls());
     let output = plan_then(sandbox, "", run).assert_exit(0);
     assert!(output.stdout.contains("exit 0"), "{}", output.stdout);

@@ -206,14 +206,20 @@ fn document_as_text(
     mask: Arc<Mask>,
     trim_newline: bool,
 ) -> (String, CaptureStats) {
+    let missing = document.total_bytes - document.bytes().len() as u64;
+    let limits = CaptureLimits {
+        // A file with the beginning would be taken for the whole.
+        save_dir: limits.save_dir.filter(|_| missing == 0),
+        ..limits
+    };
     let mut text = TextCapture::new(limits, mask);
     text.push(document.bytes());
     let (text, captured) = text.finish(trim_newline);
-    let bytes = document.total_bytes;
     (
         text,
         CaptureStats {
-            total_bytes: bytes,
+            total_bytes: document.total_bytes,
+            cut_bytes: captured.cut_bytes + missing,
             ..captured
         },
     )

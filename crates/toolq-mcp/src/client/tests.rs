@@ -344,6 +344,18 @@ fn a_server_may_have_its_request_repeated_with_its_state_but_not_for_ever() {
     assert_eq!(ended, format!("{} {failure}", call.0));
 }
 
+/// Such a server doesn't ask for a repetition, so a write would happen again and again.
+#[test]
+fn a_server_of_the_legacy_era_has_no_request_repeated() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST_LEGACY);
+    client.call("{}");
+    let id = client.sent()[0]["id"].clone();
+    let result = json!({"resultType": "input_required", "requestState": "s"});
+    let ended = client.receive(json!({"id": id, "result": result}));
+    assert!(ended.contains("failed"), "{ended}");
+    assert_eq!(client.sent(), Vec::<Value>::new());
+}
+
 /// A tool without a name, and one of two with the same name.
 #[test]
 fn unusable_tools_are_left_out_alone_and_pages_are_joined() {

@@ -10,6 +10,7 @@ use crate::client::session::{
 };
 use crate::client::{CallError, SessionEvent};
 use crate::message::{MessageStart, RequestId, RpcError};
+use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::tool::{CallToolResult, ResultMembers};
 
 /// How often a server may ask to repeat the request of one call.
@@ -151,7 +152,8 @@ impl ClientSession {
             Ok(result) => result,
             Err(error) => return ended(Err(CallError::Refused(error))),
         };
-        match CallResultKind::read(result) {
+        let era = self.version.map(ProtocolVersion::era);
+        match CallResultKind::read(result, era) {
             Ok(CallResultKind::Complete(result)) => ended(Ok(result)),
             Ok(CallResultKind::InputRequired { requests, state }) => {
                 call.rounds += 1;
@@ -200,18 +202,18 @@ enum CallResultKind<'t> {
 }
 
 impl<'t> CallResultKind<'t> {
-    /// Reads a result. One without a kind is complete, as all were before there were kinds.
+    /// Reads a result. One without a kind is complete, as all are in the legacy era, which has no other kind.
     ///
     /// # Errors
     /// The result is malformed, or of an unknown kind.
-    pub(crate) fn read(json: &'t RawValue) -> Result<Self, CallError> {
+    pub(crate) fn read(json: &'t RawValue, era: Option<ProtocolEra>) -> Result<Self, CallError> {
         let invalid = |error: serde_json::Error| CallError::InvalidAnswer(error.to_string());
         let members: ResultMembers<'t> = serde_json::from_str(json.get()).map_err(invalid)?;
         match members.result_type.as_deref() {
             None | Some("complete") => {
                 Ok(Self::Complete(CallToolResult::from_members(&members, json)))
             }
-            Some("input_required") => Ok(Self::InputRequired {
+            Some("input_required") if era == Some(ProtocolEra::Modern) => Ok(Self::InputRequired {
                 requests: members.input_requests.map_or(0, |requests| requests.len()),
                 state: members.request_state,
             }),
