@@ -13,6 +13,12 @@ use serde::Serialize;
 
 use crate::message::{KEPT_BYTES, RequestId, RpcError};
 
+/// A line beyond this gets [`LONG_LINE_ROOM`] at once, of which only what is written takes memory: each step from one buffer to
+/// the next, larger one would hold both.
+const LONG_LINE_BYTES: usize = 1 << 20;
+/// How much room a long line gets at once. More than one push has.
+const LONG_LINE_ROOM: usize = 64 << 20;
+
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'b> {
@@ -73,7 +79,12 @@ impl LineFramer {
 
     /// Adds to the line whose end hasn't come. Drops what is over the limit.
     fn keep(&mut self, bytes: &[u8]) {
-        if self.dropped_bytes == 0 && self.partial.len() + bytes.len() <= self.max_line_bytes {
+        let length = self.partial.len() + bytes.len();
+        if self.dropped_bytes == 0 && length <= self.max_line_bytes {
+            if length > self.partial.capacity() && length > LONG_LINE_BYTES {
+                let left = self.max_line_bytes - self.partial.len();
+                self.partial.reserve_exact(left.min(LONG_LINE_ROOM));
+            }
             self.partial.extend_from_slice(bytes);
             return;
         }

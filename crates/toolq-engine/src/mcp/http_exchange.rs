@@ -12,6 +12,7 @@ use crate::http::{
     SendGuard, classify_cause, content_encoding, media_type, parse_retry_after, root_cause,
 };
 use crate::mcp::incoming::{CallReply, Incoming};
+use crate::output::make_room;
 use toolq_core::text::{escape, format_bytes, truncate};
 use toolq_core::transcript::{SseDecoder, SseError, SseEvent};
 use toolq_core::types::{TransportCause, TransportError, TransportPhase};
@@ -161,7 +162,10 @@ impl HttpExchange {
         let mut body = Vec::new();
         while body.len() <= max_bytes {
             match response.chunk().await {
-                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(Some(piece)) => {
+                    make_room(&mut body, piece.len(), max_bytes);
+                    body.extend_from_slice(&piece);
+                }
                 Ok(None) => break,
                 Err(error) => return Err(self.body_failure(&error)),
             }

@@ -17,7 +17,7 @@ use crate::command::{ChildExit, ChildProcess, ParentEnds};
 use crate::control::RunControl;
 use crate::mcp::incoming::Incoming;
 use crate::mcp::server_life::SavedStderr;
-use crate::output::LeadingFile;
+use crate::output::{LeadingFile, make_room};
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
 
 /// How long a line may be. A longer one fails the call that it answers.
@@ -72,6 +72,7 @@ impl ServerProcess {
 
     /// Returns the buffer of what isn't written to stdin yet. Messages are appended to it, each on a line of its own.
     pub(crate) fn unsent(&mut self) -> &mut Vec<u8> {
+        make_room(&mut self.unsent, READ_CHUNK_BYTES, 2 * MAX_UNSENT_BYTES);
         &mut self.unsent
     }
 

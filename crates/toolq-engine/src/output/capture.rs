@@ -212,19 +212,13 @@ impl DocumentCapture {
     /// Larger documents aren't parsed: they would have to be kept in memory.
     pub(crate) const MAX_BYTES: usize = 16 << 20;
 
-    /// What is longer gets all of its room at once, of which it uses what it needs: each step from one buffer to the next, larger
-    /// one would hold both.
-    const MAX_GROWN_BYTES: usize = 1 << 20;
-
     /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
         let left = Self::MAX_BYTES - self.bytes.len();
-        let room = left.min(bytes.len());
-        if self.bytes.len() + room > Self::MAX_GROWN_BYTES {
-            self.bytes.reserve_exact(left);
-        }
-        self.bytes.extend_from_slice(&bytes[..room]);
+        let kept = left.min(bytes.len());
+        make_room(&mut self.bytes, kept, Self::MAX_BYTES);
+        self.bytes.extend_from_slice(&bytes[..kept]);
     }
 
     /// Returns the bytes that were kept: the whole document, or its beginning.
@@ -254,6 +248,15 @@ impl DocumentCapture {
                 error.valid_up_to()
             )
         })
+    }
+}
+
+/// Makes room for `more` bytes in a buffer that gets at most `max_bytes`. Beyond 1 MiB, it gets all of its room at once, of
+/// which only what is written takes memory: each step from one buffer to the next, larger one would hold both.
+pub(crate) fn make_room(buffer: &mut Vec<u8>, more: usize, max_bytes: usize) {
+    let needed = buffer.len() + more;
+    if needed > buffer.capacity() && needed > 1 << 20 {
+        buffer.reserve_exact(more.max(max_bytes.saturating_sub(buffer.len())));
     }
 }
 
