@@ -13,7 +13,9 @@ use jsonschema::Draft;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use crate::json::{Input, InvalidInput, JsonEdits, JsonText, MAX_INPUT_VALUES, ParsedObject};
+use crate::json::{
+    Input, InvalidInput, JsonEdits, JsonText, MAX_INPUT_BYTES, MAX_INPUT_VALUES, ParsedObject,
+};
 use crate::json_schema::library::{SchemaLibrary, validation_options};
 use crate::json_schema::problem_details::{ProblemDetail, collect_problem_details};
 use crate::json_schema::subschemas::{BASE_URI, REFERENCE_KEYWORDS, find_subschemas};
@@ -98,6 +100,7 @@ pub(crate) fn fill_defaults(schema: &Value, input: &Input) -> Result<Option<Inpu
         ref_replaces: matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7),
         expanding: HashSet::new(),
         filled_count: 0,
+        filled_bytes: 0,
         has_embedded: schema
             .as_object()
             .is_some_and(|root| root.values().any(has_uri)),
@@ -146,6 +149,7 @@ struct DefaultFiller<'s> {
     /// Schemas whose default is being filled in itself: a default below itself would never end.
     expanding: HashSet<*const Schema>,
     filled_count: usize,
+    filled_bytes: usize,
     /// Schemas with a URI of their own are embedded, below which a `#/…` leads elsewhere. No reference is followed then.
     has_embedded: bool,
 }
@@ -224,7 +228,7 @@ impl<'s> DefaultFiller<'s> {
             if present.contains(&index) {
                 continue;
             }
-            let Some(default) = self.expand_default(schemas)? else {
+            let Some(default) = self.expand_default(name, schemas)? else {
                 continue;
             };
             if !object.members().is_empty() || !inserted.is_empty() {
@@ -240,8 +244,12 @@ impl<'s> DefaultFiller<'s> {
         Ok(())
     }
 
-    /// Returns the default of a missing value to which `schemas` apply, with the defaults inside it filled in.
-    fn expand_default(&mut self, schemas: &[&'s Schema]) -> Result<Option<String>, InvalidInput> {
+    /// Returns the default of the missing value `name` to which `schemas` apply, with the defaults inside it filled in.
+    fn expand_default(
+        &mut self,
+        name: &str,
+        schemas: &[&'s Schema],
+    ) -> Result<Option<String>, InvalidInput> {
         let applicable = self.applicable_schemas(schemas).into_iter();
         let mut with_default =
             applicable.filter_map(|schema| Some((schema, schema.get("default")?.to_string())));
@@ -255,6 +263,12 @@ impl<'s> DefaultFiller<'s> {
         if self.filled_count > MAX_INPUT_VALUES {
             return Err(InvalidInput::TooLarge(format!(
                 "has more than {MAX_INPUT_VALUES} values with the defaults of its schema"
+            )));
+        }
+        self.filled_bytes += name.len() + default.len();
+        if self.filled_bytes > MAX_INPUT_BYTES {
+            return Err(InvalidInput::TooLarge(format!(
+                "has more than {MAX_INPUT_BYTES} bytes with the defaults of its schema"
             )));
         }
         let mut edits = JsonEdits::new(&default);

@@ -171,6 +171,22 @@ fn defaults_that_contain_themselves_end() {
     assert!(matches!(filled, Err(InvalidInput::TooLarge(_))));
 }
 
+/// Long defaults of many elements are refused while they are filled in, and not only once they are all there.
+#[test]
+fn long_defaults_are_refused_before_they_take_memory() {
+    let item = json!({"properties": {"text": {"default": "x".repeat(100_000)}}});
+    let schema = json!({"properties": {"list": {"items": item}}});
+    let input = format!(r#"{{"list":[{}{{}}]}}"#, "{},".repeat(49_999));
+    let filled = fill_defaults(&schema, &Input::parse(&input).unwrap());
+    let Err(InvalidInput::TooLarge(why)) = filled else {
+        panic!("5 GB of defaults were filled in");
+    };
+    assert_eq!(
+        why,
+        "has more than 8388608 bytes with the defaults of its schema"
+    );
+}
+
 /// An input that is valid as it came runs. A default that only clashes with other values takes the rest with it.
 #[test]
 fn defaults_never_make_a_valid_input_invalid() {
