@@ -178,6 +178,10 @@ impl<F: FnMut(&Event<'_>) + Send> EventSink for Observed<'_, F> {
         self.sink.emit(events)
     }
 
+    fn flush(&mut self) {
+        self.sink.flush();
+    }
+
     fn shows_progress(&self, call: &CallRef) -> bool {
         self.sink.shows_progress(call)
     }

@@ -193,6 +193,12 @@ impl EventSink for RunSinks {
         result
     }
 
+    fn flush(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
     fn shows_progress(&self, _: &CallRef) -> bool {
         let display = self.display.as_ref();
         display.is_some_and(ProgressDisplay::shows_running_calls) || self.events.is_some()

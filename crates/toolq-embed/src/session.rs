@@ -309,6 +309,12 @@ impl EventSink for CallbackSink<'_, '_> {
         result
     }
 
+    fn flush(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
     fn shows_progress(&self, _: &CallRef) -> bool {
         self.callback.is_some()
     }

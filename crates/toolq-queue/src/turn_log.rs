@@ -116,6 +116,10 @@ impl EventSink for TurnLogSink {
         Ok(())
     }
 
+    fn flush(&mut self) {
+        self.log.flush();
+    }
+
     fn shows_progress(&self, _: &CallRef) -> bool {
         false
     }

@@ -258,6 +258,10 @@ pub trait EventSink: Send {
     /// Handles one event, in a sink that can't fail.
     fn handle_event(&mut self, _event: &Event<'_>) {}
 
+    /// Writes what waits to be written with later events. The engine asks for this before it waits, and before it hands over a
+    /// result.
+    fn flush(&mut self) {}
+
     /// Returns whether the progress of a running call is shown. If not, servers aren't asked to report it.
     fn shows_progress(&self, _call: &CallRef) -> bool {
         true

@@ -180,8 +180,6 @@ impl RunningTurn<'_> {
         if let Some(position) = checked.repeats {
             let call_ref = Arc::new(CallRef::new(&checked.call, None));
             self.queue.push(call_ref, CallState::Repeats(position));
-            // The call that it repeats may have been answered before.
-            self.deliver_answers();
             return;
         }
         let is_known = checked.known.is_some();

@@ -140,6 +140,7 @@ pub(crate) type SharedSink<'e> = &'e dyn SyncEventSink;
 /// An event sink that can be used through a shared reference.
 pub(crate) trait SyncEventSink: Send + Sync {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError>;
+    fn flush(&self);
     fn shows_progress(&self, call: &CallRef) -> bool;
 }
 
@@ -165,6 +166,10 @@ impl SyncEventSink for TurnSink<'_> {
         sink.emit(events)
     }
 
+    fn flush(&self) {
+        self.sink.lock().flush();
+    }
+
     fn shows_progress(&self, call: &CallRef) -> bool {
         let sink = self.sink.lock();
         sink.shows_progress(call)
@@ -174,6 +179,10 @@ impl SyncEventSink for TurnSink<'_> {
 impl EventSink for SharedSink<'_> {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         SyncEventSink::emit(*self, events)
+    }
+
+    fn flush(&mut self) {
+        SyncEventSink::flush(*self);
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {

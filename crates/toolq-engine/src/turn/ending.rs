@@ -46,7 +46,7 @@ impl RunningTurn<'_> {
         self.apply_effects([CallEffect::End(Box::new(ended))].into());
     }
 
-    /// Handles effects until there are none, and delivers the answers that are then next in call order.
+    /// Handles effects until there are none.
     pub(super) fn apply_effects(&mut self, mut effects: CallEffects) {
         while let Some(effect) = effects.pop_front() {
             match effect {
@@ -58,11 +58,12 @@ impl RunningTurn<'_> {
                 }
             }
         }
-        self.deliver_answers();
     }
 
     /// Delivers the answers, in call order, up to the first one that is missing.
     pub(super) fn deliver_answers(&mut self) {
+        // What happened is on record before anybody reads a result.
+        self.sink.flush();
         while let Some((call, answer)) = self.queue.pop_answered() {
             self.delivery.deliver(&call, answer, &mut self.sink);
         }

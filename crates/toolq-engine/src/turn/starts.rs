@@ -67,7 +67,8 @@ impl TurnLink<'_> {
 }
 
 impl RunningTurn<'_> {
-    /// Lets the calls that have their place go on as far as they can. Returns whether any has ended, or asked for something.
+    /// Lets the calls that have their place go on as far as they can, and delivers the answers that are then next in call order.
+    /// Returns whether any call has ended, or asked for something.
     pub(super) fn poll_calls(&mut self) -> bool {
         let mut has_news = false;
         while let Some(Some(ended)) = self.calls.lives.next().now_or_never() {
@@ -78,6 +79,7 @@ impl RunningTurn<'_> {
             has_news = true;
             self.handle_message(message);
         }
+        self.deliver_answers();
         has_news
     }
 
@@ -85,10 +87,7 @@ impl RunningTurn<'_> {
         match message {
             CallMessage::Start(start) => self.calls.starts.push(start),
             CallMessage::Retry(retry) => self.throttle_retry(retry),
-            CallMessage::Synced(request) => {
-                self.queue.note_synced(request);
-                self.deliver_answers();
-            }
+            CallMessage::Synced(request) => self.queue.note_synced(request),
         }
     }
 

@@ -32,9 +32,23 @@ impl EventSink for SessionLog {
             if events.iter().any(is_start_event) {
                 recorder.journal.shared.check_file()?;
             }
+            if events.iter().all(may_wait) {
+                return Ok(());
+            }
             recorder.journal.shared.write()
         })
     }
+
+    fn flush(&mut self) {
+        // The error is kept.
+        let _ = (self.recorder()).write_guarded(|recorder| recorder.journal.shared.write());
+    }
+}
+
+/// Returns whether the record of an event can be written together with later ones: nothing depends on it until a call starts or its
+/// result is handed over.
+fn may_wait(event: &Event<'_>) -> bool {
+    matches!(event, Event::Queued { .. } | Event::Finished { .. })
 }
 
 /// Returns whether the event announces that something is about to run.

@@ -404,6 +404,8 @@ impl Keeper {
         if let Some(failure) = self.journal.failure() {
             return Err(failure.clone());
         }
+        let written = self.journal.write();
+        written.map_err(|error| self.journal.fail(&error))?;
         let bytes = self.journal.file.lock().whole_bytes();
         if self.synced_bytes == Some(bytes) {
             return Ok(());
