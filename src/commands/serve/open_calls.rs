@@ -26,7 +26,9 @@ use toolq_engine::{
     ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, TurnRequest,
 };
 use toolq_mcp::CallToolResult;
-use toolq_mcp::server::{Elicitation, ElicitationForm, InputResponse, ServedCallId, ToolCall};
+use toolq_mcp::server::{
+    Elicitation, ElicitationForm, InputResponse, ServerEvent, ServerSession, ToolCall,
+};
 
 /// The calls without an answer, and the channel that takes new ones to the engine. As an [`ApprovalPrompt`], it also asks
 /// clients for approvals.
@@ -57,11 +59,31 @@ impl OpenCalls {
         }
     }
 
+    /// Lets `receive` hand messages of a client to its protocol, and does what they ask for. Answers and progress go to `reply`.
+    pub(crate) fn receive(
+        &self,
+        client: &Arc<ServedClient>,
+        reply: &Arc<dyn ReplyChannel>,
+        receive: impl FnOnce(&mut ServerSession) -> Vec<ServerEvent>,
+    ) {
+        client.receive(
+            &**reply,
+            receive,
+            |call, outputs| self.begin(client, call, (reply, outputs)),
+            |call| self.cancel_where(|open| open.id == call && Arc::ptr_eq(&open.client, client)),
+        );
+    }
+
+    /// Ends the calls of a client that is gone.
+    pub(crate) fn end_client(&self, client: &Arc<ServedClient>) {
+        client.leave(|| self.cancel_where(|call| Arc::ptr_eq(&call.client, client)));
+    }
+
     /// Checks a call and passes it on. `outputs` are those of the client's calls that it can read.
     ///
     /// # Errors
     /// The answer to a call that isn't even tried.
-    pub(crate) fn begin(
+    fn begin(
         &self,
         client: &Arc<ServedClient>,
         call: &ToolCall,
@@ -112,16 +134,7 @@ impl OpenCalls {
         Ok(())
     }
 
-    /// Stops a call that its client no longer waits for.
-    pub(crate) fn cancel(&self, client: &Arc<ServedClient>, id: ServedCallId) {
-        self.cancel_where(|call| call.id == id && Arc::ptr_eq(&call.client, client));
-    }
-
-    /// Stops all calls of a client.
-    pub(crate) fn cancel_all(&self, client: &Arc<ServedClient>) {
-        self.cancel_where(|call| Arc::ptr_eq(&call.client, client));
-    }
-
+    /// Stops calls that their client no longer waits for.
     fn cancel_where(&self, is_canceled: impl Fn(&ClientCall) -> bool) {
         let mut table = self.table.lock();
         let calls = table.calls.iter();

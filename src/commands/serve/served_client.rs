@@ -7,13 +7,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::commands::serve::open_calls::OpenCalls;
 use crate::output::CommandError;
 use toolq_core::tools_file::OUTPUT_READER;
 use toolq_engine::{ConversationOutputs, RunControl};
 use toolq_mcp::server::{
     Elicitation, ElicitationForm, ElicitationReply, QuestionId, ServedCallId, ServerEvent,
-    ServerSession,
+    ServerSession, ToolCall,
 };
 use toolq_mcp::{CallToolResult, ProtocolVersion};
 
@@ -98,12 +97,13 @@ impl ServedClient {
     }
 
     /// Lets `receive` hand messages to the protocol, begins and cancels the calls that they ask for, and sends what there is
-    /// to say at once. Answers and progress go to `reply`, too.
+    /// to say at once to `reply`. A call that isn't begun has its answer, and one that is may read these outputs.
     pub(crate) fn receive(
-        self: &Arc<Self>,
-        calls: &OpenCalls,
-        reply: &Arc<dyn ReplyChannel>,
+        &self,
+        reply: &dyn ReplyChannel,
         receive: impl FnOnce(&mut ServerSession) -> Vec<ServerEvent>,
+        mut begin: impl FnMut(&ToolCall, Option<&ConversationOutputs>) -> Result<(), CallToolResult>,
+        mut cancel: impl FnMut(ServedCallId),
     ) {
         // Locked until the calls have begun, so that nothing else can cancel them before.
         let mut protocol = self.protocol.lock();
@@ -113,11 +113,11 @@ impl ServedClient {
                     // A client that can't call the reader mustn't be sent there.
                     let outputs = self.outputs.as_ref();
                     let outputs = outputs.filter(|_| protocol.lists_tool(OUTPUT_READER));
-                    if let Err(refusal) = calls.begin(self, &call, (reply, outputs)) {
+                    if let Err(refusal) = begin(&call, outputs) {
                         protocol.answer_call(call.call, &refusal);
                     }
                 }
-                ServerEvent::CancelCall { call, .. } => calls.cancel(self, call),
+                ServerEvent::CancelCall { call, .. } => cancel(call),
                 ServerEvent::AnswerQuestion { question, reply } => {
                     if let Some(waiting) = self.questions.lock().remove(&question) {
                         // If the question was withdrawn, nothing awaits the reply.
@@ -132,10 +132,10 @@ impl ServedClient {
         }
     }
 
-    /// Ends the calls of a client that is gone.
-    pub(crate) fn leave(self: &Arc<Self>, calls: &OpenCalls) {
+    /// Cancels the calls of a client that is gone, while it can't begin others.
+    pub(crate) fn leave(&self, cancel_all: impl FnOnce()) {
         let _protocol = self.protocol.lock();
-        calls.cancel_all(self);
+        cancel_all();
     }
 
     /// Returns the answer to a call, or nothing if it was canceled.

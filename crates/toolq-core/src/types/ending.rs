@@ -6,7 +6,6 @@ use std::time::Duration;
 use strum::IntoStaticStr;
 
 use crate::types::backing::LimitKind;
-use crate::types::outcome::CallConflict;
 
 /// How a process, a request, or an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +51,21 @@ pub struct UnsettledStart {
     pub answer: Option<String>,
     /// What was started, if that isn't the same call, or if its result leaves its effect open.
     pub earlier: Option<CallConflict>,
+}
+
+/// Why a call doesn't run: what names it names another call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallConflict {
+    /// The tool of that call.
+    pub tool: String,
+    /// Its input, as JSON, with secrets masked.
+    pub input: String,
+    /// What the model received as its result. `None` if it has none.
+    pub result: Option<String>,
+    /// Whether values name it, and not an id.
+    pub is_once: bool,
+    /// Where it is on record.
+    pub log: PathBuf,
 }
 
 /// Why it isn't known whether a call took effect.

@@ -8,8 +8,8 @@ use crate::json_schema::ProblemDetail;
 use crate::types::agent::{AgentFailure, AgentUsage};
 use crate::types::answer::{ClientContent, CutOutput, OutputUnavailable, ResultContent};
 use crate::types::ending::{
-    CallEnding, CallOutput, CaptureStats, DoubtCause, HaltCause, NotExecutedCause, SpawnError,
-    TransportError, TransportPhase,
+    CallConflict, CallEnding, CallOutput, CaptureStats, DoubtCause, HaltCause, NotExecutedCause,
+    SpawnError, TransportError, TransportPhase,
 };
 use crate::types::server::ToolDrift;
 use crate::types::status::{OutcomeKind, Reach, Status};
@@ -194,21 +194,6 @@ pub struct ResultSource {
     pub ended_ms: u64,
     /// The id that the call had then, if it has another one now: its tool runs once for some of its values.
     pub other_id: Option<String>,
-}
-
-/// Why a call doesn't run: what names it names another call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallConflict {
-    /// The tool of that call.
-    pub tool: String,
-    /// Its input, as JSON, with secrets masked.
-    pub input: String,
-    /// What the model received as its result. `None` if it has none.
-    pub result: Option<String>,
-    /// Whether values name it, and not an id.
-    pub is_once: bool,
-    /// Where it is on record.
-    pub log: PathBuf,
 }
 
 /// Why a call may not run.

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::agent::endpoint::{ModelEndpoint, user_message};
 use crate::agent::error::{AgentError, in_doubt_outcome};
-use crate::agent::model_call::ModelChoice;
-use crate::agent::runner::{AgentRunner, AgentToolset};
+use crate::agent::model_client::{ModelChoice, ModelClient};
+use crate::agent::toolset::AgentToolset;
 use crate::agent_requests::{SubTurnAnswers, TurnHandle};
 use crate::agent_scope::AgentScope;
 use crate::attempt::{CallJob, ProgressSender};
-use crate::control::RunControl;
 use crate::environment::{resolve_optional, resolve_template, resolve_text};
+use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::answer::{max_turns_text, render_answers};
 use toolq_core::json::indent_json;
@@ -31,18 +30,14 @@ const MAX_STOP_REASON_CHARS: usize = 60;
 
 /// An agent at work on one call.
 pub(crate) struct AgentConversation<'a> {
-    pub(crate) runner: &'a AgentRunner,
+    pub(crate) settings: &'a EngineSettings,
+    pub(crate) model: ModelClient<'a>,
     pub(crate) job: &'a CallJob,
     pub(crate) backing: &'a AgentBacking,
     pub(crate) toolset: Arc<AgentToolset>,
     pub(crate) scope: Arc<AgentScope>,
     pub(crate) handle: TurnHandle,
     pub(crate) progress: ProgressSender,
-    pub(crate) control: RunControl,
-    /// When its timeout expires, in the engine's time.
-    pub(crate) deadline: Duration,
-    /// The seed of the backoff jitter, which is the same on every run.
-    pub(crate) jitter_seed: u64,
     /// The conversation so far, in the API's format.
     pub(crate) messages: Vec<Box<RawValue>>,
 }
@@ -64,7 +59,7 @@ impl AgentConversation<'_> {
         task: &AgentInvocation,
         text_so_far: &mut String,
     ) -> Result<(String, CallEnding), AgentError> {
-        let environment = &self.runner.settings.environment;
+        let environment = &self.settings.environment;
         let endpoint = ModelEndpoint::from_backing(self.backing, environment)?;
         let model = resolve_template(&self.backing.model, environment)?;
         let fallback = resolve_optional(self.backing.fallback_model.as_ref(), environment)?;
@@ -127,8 +122,12 @@ impl AgentConversation<'_> {
         self.handle
             .report_progress(turn_number as u64, max_turns)
             .await?;
+        let body = |model: &str| {
+            endpoint.build_body(model, &self.messages, self.toolset.declarations.as_deref())
+        };
         let (mut response, mut turn) = self
-            .request_with_retries(endpoint, models, turn_number)
+            .model
+            .request_with_retries(endpoint, models, turn_number, body)
             .await?;
         if let Some(unknown_stop) = &response.unknown_stop_reason {
             self.progress.send_message(format!(
@@ -136,7 +135,7 @@ impl AgentConversation<'_> {
                 truncate(unknown_stop, MAX_STOP_REASON_CHARS)
             ));
         }
-        let mask = &self.runner.settings.mask;
+        let mask = &self.settings.mask;
         response.model = response
             .model
             .take()

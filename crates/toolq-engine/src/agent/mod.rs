@@ -4,8 +4,9 @@
 mod conversation;
 mod endpoint;
 mod error;
-mod model_call;
+mod model_client;
 mod runner;
+mod toolset;
 
 pub(crate) use error::in_doubt_outcome;
 pub(crate) use runner::AgentRunner;

@@ -62,7 +62,7 @@ impl CommandRunner {
         program: &CommandBacking,
     ) -> Result<(ChildProcess, ParentEnds), Outcome> {
         let command = build_server_command(program);
-        let spec = CommandSpec::for_server(self, &command, program)?;
+        let spec = CommandSpec::for_server(&self.settings, &command, program)?;
         let (mut child, pipes) = spec.start(self.reaper_pools.as_ref()).await?;
         child.register(&self.groups);
         Ok((child, pipes))
@@ -74,7 +74,7 @@ impl CommandRunner {
             return Outcome::InternalError(format!("{} has no program", server.name));
         };
         let command = build_server_command(program);
-        match CommandSpec::for_server(self, &command, program) {
+        match CommandSpec::for_server(&self.settings, &command, program) {
             Ok(spec) => spec.start_failure(errno),
             Err(outcome) => outcome,
         }
@@ -89,7 +89,7 @@ impl CommandRunner {
     ) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let tool = &job.accepted.tool;
-        let spec = match CommandSpec::new(self, (command, backing), &job, &attempt) {
+        let spec = match CommandSpec::new(&self.settings, (command, backing), &job, &attempt) {
             Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };

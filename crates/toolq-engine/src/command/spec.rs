@@ -14,8 +14,8 @@ use crate::command::child::SupervisedChild;
 use crate::command::child::{ChildProcess, DirectChild};
 use crate::command::pipes::{ParentEnds, ProgramInput};
 use crate::command::program_lookup;
-use crate::command::runner::CommandRunner;
 use crate::command::sandbox::{self, SandboxContext};
+use crate::settings::EngineSettings;
 use crate::timing::SERVER_GRACE;
 use procfence::{ProgramSandbox, ReaperPools, ResourceLimits, SpawnRequest, spawn};
 use toolq_core::os::Environment;
@@ -33,8 +33,7 @@ pub(crate) struct CommandSpec<'a> {
     root: &'a Path,
     cwd: PathBuf,
     request: SpawnRequest,
-    /// Why the program can't be confined, if so.
-    confinement_problem: Option<String>,
+    sandbox: Option<&'a SandboxInvocation>,
     pub(crate) leftovers: Leftovers,
     pub(crate) success_codes: &'a [i32],
     stdin: ProgramInput<'a>,
@@ -49,8 +48,11 @@ impl CommandSpec<'_> {
         &self,
         reaper_pools: Option<&ReaperPools>,
     ) -> Result<(ChildProcess, ParentEnds), Outcome> {
-        if let Some(problem) = &self.confinement_problem {
-            return Err(self.not_confined(problem.clone(), Errno::NOTSUP.raw_os_error()));
+        let problem = self
+            .sandbox
+            .and_then(|sandbox| sandbox::find_confinement_problem(sandbox, reaper_pools.is_some()));
+        if let Some(problem) = problem {
+            return Err(self.not_confined(problem, Errno::NOTSUP.raw_os_error()));
         }
         let start_error =
             |error: io::Error| not_started_outcome(self.program, None, errno_of(&error));
@@ -145,7 +147,7 @@ impl<'a> CommandSpec<'a> {
     /// # Errors
     /// The outcome of the call, because nothing can be started.
     pub(crate) fn new(
-        commands: &'a CommandRunner,
+        settings: &'a EngineSettings,
         (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
         job: &'a CallJob,
         attempt: &Attempt,
@@ -159,7 +161,7 @@ impl<'a> CommandSpec<'a> {
         let add_variables = |variables: &mut ChildEnvironment| {
             add_call_variables(variables, &job.call, attempt);
         };
-        let mut spec = Self::resolve(commands, (command, backing), add_variables)?;
+        let mut spec = Self::resolve(settings, (command, backing), add_variables)?;
         spec.request.host_exit_grace = accepted.tool.timeout.kill_grace;
         spec.stdin = ProgramInput::Bytes(stdin);
         Ok(spec)
@@ -170,49 +172,47 @@ impl<'a> CommandSpec<'a> {
     /// # Errors
     /// The outcome of the call that needs it, because nothing can be started.
     pub(crate) fn for_server(
-        commands: &'a CommandRunner,
+        settings: &'a EngineSettings,
         command: &'a CommandInvocation,
         backing: &'a CommandBacking,
     ) -> Result<Self, Outcome> {
-        let mut spec = Self::resolve(commands, (command, Some(backing)), |_| {})?;
+        let mut spec = Self::resolve(settings, (command, Some(backing)), |_| {})?;
         spec.request.reports_pid = true;
         Ok(spec)
     }
 
     fn resolve(
-        commands: &'a CommandRunner,
+        settings: &'a EngineSettings,
         (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
         add_variables: impl FnOnce(&mut ChildEnvironment),
     ) -> Result<Self, Outcome> {
         let program = command.argv.program();
         let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
-        let declared_path = command.program_path(&commands.settings.tools.dir);
-        let path_variable = commands.settings.environment.get_own("PATH");
+        let declared_path = command.program_path(&settings.tools.dir);
+        let path_variable = settings.environment.get_own("PATH");
         let path = program_lookup::find_program(program, &declared_path, path_variable)
             .map_err(start_error)?;
-        let cwd = backing.map_or(&commands.settings.tools.root, |backing| &backing.cwd);
-        let mut variables = build_environment(&commands.settings.environment, backing, command)?;
+        let cwd = backing.map_or(&settings.tools.root, |backing| &backing.cwd);
+        let mut variables = build_environment(&settings.environment, backing, command)?;
         add_variables(&mut variables);
         let sandbox = command.sandbox.as_deref();
         if sandbox.is_some_and(sandbox::needs_dns_over_tcp) {
             variables.add_dns_over_tcp();
         }
-        let wrapped = backing.and_then(|backing| find_wrapped_program(commands, backing));
+        let wrapped = backing.and_then(|backing| find_wrapped_program(settings, backing));
         let programs = iter::once(&path).chain(&wrapped).map(PathBuf::as_path);
         let located =
-            sandbox.map(|sandbox| locate_sandbox(commands, sandbox, cwd, programs.collect()));
+            sandbox.map(|sandbox| locate_sandbox(settings, sandbox, cwd, programs.collect()));
         let mut request =
             spawn_request(&path, cwd, command, backing, variables).map_err(start_error)?;
         request.sandbox = located.transpose()?;
         Ok(Self {
             program,
             path,
-            root: &commands.settings.tools.root,
+            root: &settings.tools.root,
             cwd: cwd.clone(),
             request,
-            confinement_problem: sandbox.and_then(|sandbox| {
-                sandbox::find_confinement_problem(sandbox, commands.reaper_pools.is_some())
-            }),
+            sandbox,
             leftovers: backing.map_or_else(Leftovers::default, |backing| backing.leftovers),
             success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
             stdin: ProgramInput::Open,
@@ -221,25 +221,25 @@ impl<'a> CommandSpec<'a> {
 }
 
 /// Returns the program that a wrapper starts, if there is one and it exists.
-fn find_wrapped_program(commands: &CommandRunner, backing: &CommandBacking) -> Option<PathBuf> {
+fn find_wrapped_program(settings: &EngineSettings, backing: &CommandBacking) -> Option<PathBuf> {
     backing.wrapper.as_ref()?;
-    let declared_path = commands.settings.tools.dir.join(&backing.program);
-    let path_variable = commands.settings.environment.get_own("PATH");
+    let declared_path = settings.tools.dir.join(&backing.program);
+    let path_variable = settings.environment.get_own("PATH");
     program_lookup::find_program(&backing.program, &declared_path, path_variable).ok()
 }
 
 /// Returns where the places of a sandbox are for a program in `cwd`.
 fn locate_sandbox(
-    commands: &CommandRunner,
+    settings: &EngineSettings,
     sandbox: &SandboxInvocation,
     cwd: &Path,
     programs: Vec<&Path>,
 ) -> Result<ProgramSandbox, Outcome> {
     let context = SandboxContext {
-        root: &commands.settings.tools.root,
+        root: &settings.tools.root,
         cwd,
         programs,
-        environment: &commands.settings.environment,
+        environment: &settings.environment,
     };
     sandbox::locate_sandbox(sandbox, &context)
 }

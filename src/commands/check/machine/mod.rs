@@ -12,7 +12,7 @@ use std::{io, thread};
 use url::Url;
 
 use crate::commands::check::machine::programs::{
-    ProgramRole, find_missing_places, find_missing_programs,
+    ProgramRole, Surroundings, find_missing_places, find_missing_programs,
 };
 use crate::commands::check::machine::report::{MissingRequirement, NeedsReport, RequirementKind};
 use toolq_core::os::Environment;
@@ -22,15 +22,6 @@ use toolq_core::types::{
 };
 
 pub(super) use report::{NeedsSurvey, find_machine_warnings, render_text, summarize};
-
-/// What the needs depend on.
-struct Surroundings<'a> {
-    tools: &'a ToolsConfig,
-    /// With the variables of `env_file`.
-    environment: &'a Environment,
-    /// Why addresses can't be reached. Connecting to the others succeeded, or wasn't tried.
-    unreachable: BTreeMap<Address, String>,
-}
 
 /// Looks for everything. Only connects to addresses if `connects`.
 pub(super) fn survey_needs(

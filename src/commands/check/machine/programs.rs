@@ -1,16 +1,28 @@
 //! Programs, the scripts that they read, and the interpreters that scripts name.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::commands::check::machine::Surroundings;
 use crate::commands::check::machine::report::{MissingRequirement, RequirementKind};
+use toolq_core::os::Environment;
 use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
-use toolq_core::types::{CommandBacking, MissingProtection, Sandbox, SandboxEntry, Template};
+use toolq_core::types::{
+    CommandBacking, MissingProtection, Sandbox, SandboxEntry, Template, ToolsConfig,
+};
 use toolq_engine::{find_interpreter, find_program, find_sandbox_gaps, hides_file};
+
+/// What the needs depend on.
+pub(super) struct Surroundings<'a> {
+    pub(super) tools: &'a ToolsConfig,
+    /// With the variables of `env_file`.
+    pub(super) environment: &'a Environment,
+    /// Why addresses can't be reached. Connecting to the others succeeded, or wasn't tried.
+    pub(super) unreachable: BTreeMap<String, String>,
+}
 
 /// What a program is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub(super) enum RequirementKind {
 
 /// Something that this machine lacks.
 #[derive(Debug, Clone, Serialize)]
-pub(in crate::commands::check) struct MissingRequirement {
+pub(crate) struct MissingRequirement {
     pub(super) kind: RequirementKind,
     /// A program, path, variable or address. Never the value of a variable.
     pub(super) name: String,
@@ -78,18 +78,18 @@ impl MissingRequirement {
 
 /// A tool or server, and what it lacks.
 #[derive(Debug, Serialize)]
-pub(in crate::commands::check) struct NeedsReport {
+pub(crate) struct NeedsReport {
     pub(super) name: String,
     pub(super) missing: Vec<MissingRequirement>,
 }
 
 /// What was found on this machine.
 #[derive(Debug)]
-pub(in crate::commands::check) struct NeedsSurvey {
+pub(crate) struct NeedsSurvey {
     /// What every call needs.
-    pub(in crate::commands::check) machine: Vec<MissingRequirement>,
-    pub(in crate::commands::check) tools: Vec<NeedsReport>,
-    pub(in crate::commands::check) servers: Vec<NeedsReport>,
+    pub(crate) machine: Vec<MissingRequirement>,
+    pub(crate) tools: Vec<NeedsReport>,
+    pub(crate) servers: Vec<NeedsReport>,
 }
 
 impl NeedsSurvey {
@@ -102,7 +102,7 @@ impl NeedsSurvey {
     }
 
     /// Whether everything that calls can't run without is there.
-    pub(in crate::commands::check) fn has_all(&self) -> bool {
+    pub(crate) fn has_all(&self) -> bool {
         self.missing().all(|missing| missing.optional)
     }
 }
@@ -117,11 +117,7 @@ const YELLOW: &str = "33";
 const READY: &str = "ready";
 
 /// Renders a line per tool and server, with what it lacks below it, then the notes unless `quiet`.
-pub(in crate::commands::check) fn render_text(
-    survey: &NeedsSurvey,
-    color: bool,
-    quiet: bool,
-) -> String {
+pub(crate) fn render_text(survey: &NeedsSurvey, color: bool, quiet: bool) -> String {
     let mut lines = Vec::new();
     if !survey.machine.is_empty() {
         lines.extend(render_needs("this machine", &survey.machine, READY, color));
@@ -214,7 +210,7 @@ fn render_notes(survey: &NeedsSurvey, color: bool) -> Vec<String> {
 }
 
 /// Says how much is missing.
-pub(in crate::commands::check) fn summarize(survey: &NeedsSurvey) -> String {
+pub(crate) fn summarize(survey: &NeedsSurvey) -> String {
     match survey.missing().filter(|missing| !missing.optional).count() {
         0 => "nothing is missing".to_owned(),
         1 => "1 thing is missing".to_owned(),
@@ -228,10 +224,7 @@ pub(in crate::commands::check) fn summarize(survey: &NeedsSurvey) -> String {
 type Owner<'a> = [&'a str; 2];
 
 /// Returns warnings about what calls can't run without, as far as tools.yaml asks for it. `tree` provides the positions.
-pub(in crate::commands::check) fn find_machine_warnings(
-    survey: &NeedsSurvey,
-    tree: &YamlNode,
-) -> Vec<FileProblem> {
+pub(crate) fn find_machine_warnings(survey: &NeedsSurvey, tree: &YamlNode) -> Vec<FileProblem> {
     let root = survey
         .machine
         .iter()

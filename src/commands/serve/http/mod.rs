@@ -6,6 +6,7 @@
 mod connections;
 mod endpoint;
 mod post;
+mod sessions;
 #[cfg(test)]
 mod tests;
 

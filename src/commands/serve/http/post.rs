@@ -16,27 +16,47 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Response, StatusCode};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use crate::commands::serve::http::endpoint::{Endpoint, json_response, unknown_session};
+use crate::commands::serve::http::sessions::{Sessions, unknown_session};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::{
     ClientIdentity, ReplyChannel, ServedClient, new_random_id,
 };
 use toolq_mcp::http::{PostError, PostHeaders, PostTarget, PostedBody, SESSION_ID_HEADER};
-use toolq_mcp::server::ServerSession;
+use toolq_mcp::server::{ServerSession, ToolCatalog};
 use toolq_mcp::{ProtocolVersion, RpcError};
 
 /// The largest body.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-impl Endpoint {
+/// How much memory the bodies that are being read may take, in KiB.
+const BODY_MEMORY_KIB: usize = 64 << 10;
+
+/// Answers POSTs.
+pub(super) struct PostHandler {
+    catalog: Arc<ToolCatalog>,
+    pub(super) calls: Arc<OpenCalls>,
+    pub(super) sessions: Sessions,
+    body_memory: Semaphore,
+}
+
+impl PostHandler {
+    pub(super) fn new(catalog: Arc<ToolCatalog>, calls: Arc<OpenCalls>) -> Self {
+        Self {
+            catalog,
+            calls,
+            sessions: Sessions::default(),
+            body_memory: Semaphore::new(BODY_MEMORY_KIB),
+        }
+    }
+
     /// Answers a POST.
     ///
     /// # Errors
     /// Why it is refused.
-    pub(super) async fn answer_post(
+    pub(super) async fn answer(
         &self,
         request: &Parts,
         body: Incoming,
@@ -108,7 +128,7 @@ impl Endpoint {
         let has_more_than_answers = posted.wants_progress() || may_ask;
         let is_stream = accepted.events && (has_more_than_answers || !accepted.json);
         let (reply, messages) = open_reply(is_stream, lifeline);
-        client.receive(&self.calls, &reply, |protocol| {
+        self.calls.receive(&client, &reply, |protocol| {
             protocol.receive_messages(posted.messages)
         });
         // Parameters that can't be read begin no session.
@@ -263,6 +283,15 @@ async fn whole_response(messages: PostMessages, is_batch: bool) -> Response<Http
     json_response(StatusCode::OK, json)
 }
 
+pub(super) fn json_response(status: StatusCode, json: Vec<u8>) -> Response<HttpReplyBody> {
+    let mut response = Response::new(full_body(json));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 /// Puts the messages, each in a line, into an array.
 fn batch_json(lines: &[u8]) -> Vec<u8> {
     let mut json = vec![b'['];
@@ -329,7 +358,7 @@ fn open_reply(
 }
 
 /// Returns a body that is known as a whole.
-pub(super) fn full_body(bytes: impl Into<Bytes>) -> HttpReplyBody {
+fn full_body(bytes: impl Into<Bytes>) -> HttpReplyBody {
     Either::Left(Full::new(bytes.into()))
 }
 
@@ -370,7 +399,7 @@ impl PostMessages {
 
 impl Drop for ClientLifeline {
     fn drop(&mut self) {
-        self.client.leave(&self.calls);
+        self.calls.end_client(&self.client);
     }
 }
 

@@ -5,14 +5,15 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::Response as HttpResponse;
 
-use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::error::{AgentError, RequestError, from_status, from_transport};
-use crate::http::{content_encoding, error, parse_retry_after};
+use crate::attempt::ProgressSender;
+use crate::control::RunControl;
+use crate::http::{HttpClients, content_encoding, error, parse_retry_after};
 use crate::scheduler;
 use toolq_core::text::{format_bytes, format_duration, truncate};
 use toolq_core::transcript::{ResponseError, parse_response};
-use toolq_core::types::{AgentFailure, Api, ModelResponse, TransportPhase, Turn};
+use toolq_core::types::{AgentFailure, Api, ModelResponse, Tool, TransportPhase, Turn};
 
 /// The names of the models that an agent may ask.
 #[derive(Clone, Copy)]
@@ -22,8 +23,22 @@ pub(crate) struct ModelChoice<'m> {
     pub(crate) fallback: Option<&'m str>,
 }
 
-impl AgentConversation<'_> {
-    /// Requests the response of this turn, with retries.
+/// Asks the model of one agent that works on one call.
+pub(crate) struct ModelClient<'a> {
+    pub(crate) clients: &'a HttpClients,
+    /// The agent.
+    pub(crate) tool: &'a Tool,
+    pub(crate) api: Api,
+    pub(crate) progress: ProgressSender,
+    pub(crate) control: RunControl,
+    /// When the agent's timeout expires, in the engine's time.
+    pub(crate) deadline: Duration,
+    /// The seed of the backoff jitter, which is the same on every run.
+    pub(crate) jitter_seed: u64,
+}
+
+impl ModelClient<'_> {
+    /// Requests the response of this turn, with retries. `body` builds the request to a model.
     ///
     /// # Errors
     /// Why there is no response, after all attempts.
@@ -32,6 +47,7 @@ impl AgentConversation<'_> {
         endpoint: &ModelEndpoint,
         models: ModelChoice<'_>,
         turn_number: usize,
+        body: impl Fn(&str) -> String,
     ) -> Result<(ModelResponse, Turn), AgentError> {
         let ModelChoice {
             first: mut model,
@@ -39,9 +55,7 @@ impl AgentConversation<'_> {
         } = models;
         let mut attempt = 0;
         loop {
-            let body =
-                endpoint.build_body(model, &self.messages, self.toolset.declarations.as_deref());
-            let error = match self.send_request(endpoint, body, turn_number).await {
+            let error = match self.send_request(endpoint, body(model), turn_number).await {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
                     return Ok((response, turn));
@@ -67,7 +81,7 @@ impl AgentConversation<'_> {
         error: RequestError,
     ) -> Result<(), AgentError> {
         let remaining = self.deadline.saturating_sub(self.control.now());
-        let policy = &self.job.accepted.tool.retry;
+        let policy = &self.tool.retry;
         let wait = error.retry_on.and_then(|why| {
             scheduler::next_request_wait(
                 policy,
@@ -96,9 +110,8 @@ impl AgentConversation<'_> {
         turn_number: usize,
     ) -> Result<(ModelResponse, Turn), RequestError> {
         let request = endpoint.build_request(body);
-        let timeout = self.job.accepted.tool.timeout.after;
+        let timeout = self.tool.timeout.after;
         let client = self
-            .runner
             .clients
             .get_plain(request.url(), timeout)
             .map_err(RequestError::permanent)?;
@@ -106,7 +119,7 @@ impl AgentConversation<'_> {
         let sent = client.execute(request).await;
         let http = sent
             .map_err(|error| from_transport(error::from_reqwest_error(&origin, &error, false)))?;
-        read_response(http, &origin, self.backing.api, turn_number).await
+        read_response(http, &origin, self.api, turn_number).await
     }
 }
 
