@@ -6,7 +6,7 @@ use std::path::Path;
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use toolq_core::json::{Input, JsonText, meaning_digest};
+use toolq_core::json::{JsonText, meaning_digest};
 use toolq_core::types::{CallContext, ContextDigest, RecalledCall, is_generated_id, is_random_id};
 
 /// What says which call a call is.
@@ -64,6 +64,7 @@ impl Identity {
         } = *request;
         let input = call.input.as_ref().ok()?;
         let executed = accepted.map_or(input, |accepted| &accepted.input);
+        let meaning = input.meaning();
         let once =
             accepted.and_then(|accepted| Some((&accepted.tool.name, accepted.tool.once.as_ref()?)));
         let lasting = (remembered == Remembered::ById).then(|| {
@@ -71,7 +72,7 @@ impl Identity {
                 id: &call.id,
                 tool: &call.name,
                 position: call.position,
-                meaning: input.meaning(),
+                meaning,
                 root,
                 shares_id: origin.shared_ids.contains(&call.id),
             })
@@ -86,19 +87,21 @@ impl Identity {
             }
             None => lasting?,
         };
-        let (came, runs) = (digest_text(input), digest_text(executed));
+        let executed_meaning = (executed.text() != input.text()).then(|| executed.meaning());
         Some(Self {
             keys,
             context: CallContext::new(origin.message_id.as_deref(), before.or(origin.before)),
-            executed_digest: (runs != came).then_some(runs),
-            input_digest: came,
+            executed_digest: executed_meaning
+                .filter(|executed| *executed != meaning)
+                .map(digest_text),
+            input_digest: digest_text(meaning),
         })
     }
 }
 
-/// Returns a digest of what an input means.
-pub(crate) fn digest_text(input: &Input) -> String {
-    HEXLOWER.encode(&input.meaning()[..16])
+/// Returns the digest of what an input means, as records have it.
+pub(crate) fn digest_text(meaning: [u8; 32]) -> String {
+    HEXLOWER.encode(&meaning[..16])
 }
 
 /// The keys under which a call is found.

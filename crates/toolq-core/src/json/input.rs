@@ -1,7 +1,7 @@
 //! The input of a call, and why a text isn't one.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -24,18 +24,11 @@ pub const MAX_INPUT_VALUES: usize = 100_000;
 /// No object in it has a duplicate key. Parsers disagree on which of two values counts (RFC 8259, section 4), so the
 /// tool could see a different value than the one that was validated. Clones share the text.
 #[derive(Debug, Clone)]
-pub struct Input(Arc<InputText>);
-
-#[derive(Debug)]
-struct InputText {
-    raw: Arc<RawValue>,
-    /// A digest of what it means, once somebody has asked: the check for repeats, plans and the memory all do.
-    meaning: OnceLock<[u8; 32]>,
-}
+pub struct Input(Arc<RawValue>);
 
 impl Serialize for Input {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.raw.serialize(serializer)
+        self.0.serialize(serializer)
     }
 }
 
@@ -135,35 +128,32 @@ impl Input {
     }
 
     fn from_checked(raw: Box<RawValue>) -> Self {
-        Self(Arc::new(InputText {
-            raw: raw.into(),
-            meaning: OnceLock::new(),
-        }))
+        Self(raw.into())
     }
 
     /// Returns the text exactly as received.
     pub fn text(&self) -> &str {
-        self.0.raw.get()
+        self.0.get()
     }
 
     /// Returns the text as JSON.
     pub fn json(&self) -> JsonText<'_> {
-        JsonText::from(&*self.0.raw)
+        JsonText::from(&*self.0)
     }
 
     /// Returns the digest of what the input means: see [`meaning_digest`].
     pub fn meaning(&self) -> [u8; 32] {
-        *self.0.meaning.get_or_init(|| meaning_digest(self.json()))
+        meaning_digest(self.json())
     }
 
     /// Returns the text as a raw JSON value.
     pub fn as_raw(&self) -> &RawValue {
-        &self.0.raw
+        &self.0
     }
 
     /// Returns the text as a raw JSON value that shares its bytes.
     pub fn share(&self) -> Arc<RawValue> {
-        Arc::clone(&self.0.raw)
+        Arc::clone(&self.0)
     }
 
     /// Parses the input into a tree. Numbers beyond 64 bits lose digits, so use it to validate, never to pass values
