@@ -283,6 +283,10 @@ impl EventSink for MeetingSink {
         }
         Ok(())
     }
+
+    fn flush(&mut self) {
+        self.0.flush();
+    }
 }
 
 /// The memory may answer at any moment, also between the emission of other starts and their effect.

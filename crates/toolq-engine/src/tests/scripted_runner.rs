@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,6 +56,8 @@ pub(crate) struct EventRecorder {
     pub(super) refused_call: Option<&'static str>,
     /// The call whose approval is refused.
     pub(super) refused_decision: Option<&'static str>,
+    /// Events were emitted that nothing has flushed, so no answer may be delivered.
+    pub(super) is_unflushed: Arc<AtomicBool>,
 }
 
 impl EventRecorder {
@@ -83,6 +87,7 @@ impl EventRecorder {
 
 impl EventSink for EventRecorder {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.is_unflushed.store(true, SeqCst);
         let together: Vec<String> = events.iter().map(event_line).collect();
         self.record(together.join(" + "));
         let refused = events.iter().any(|event| match event {
@@ -98,10 +103,15 @@ impl EventSink for EventRecorder {
             Ok(())
         }
     }
+
+    fn flush(&mut self) {
+        self.is_unflushed.store(false, SeqCst);
+    }
 }
 
 impl AnswerDelivery for EventRecorder {
     fn deliver(&mut self, call: &Arc<CallRef>, _answer: CallAnswer, _sink: &mut dyn EventSink) {
+        assert!(!self.is_unflushed.load(SeqCst), "a result is on no record");
         self.record(format!("delivered {}", call.tool_use_id));
     }
 }

@@ -268,6 +268,30 @@ fn a_log_may_grow_while_it_is_read() {
     }
 }
 
+/// Nothing has happened to a call that is only queued. Its record is in the file once the engine waits, or something starts.
+#[test]
+fn a_queued_call_is_written_with_what_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut log = begin_session(&path, Mask::default()).unwrap();
+    let kinds = || -> Vec<String> {
+        let kind = |line: serde_json::Value| line["type"].as_str().unwrap().to_owned();
+        read_lines(&path).into_iter().map(kind).collect()
+    };
+    let checked = call_with_estimate(0, "get", 1, true);
+    let queued = Event::Queued {
+        checked: &checked,
+        batch: Some(0),
+    };
+    log.emit(std::slice::from_ref(&queued)).unwrap();
+    assert_eq!(kinds(), ["session"]);
+    log.flush();
+    assert_eq!(kinds(), ["session", "tool_call"]);
+    log.emit(&[queued]).unwrap();
+    log.wait_until_durable()();
+    assert_eq!(kinds(), ["session", "tool_call", "tool_call"]);
+}
+
 /// A file that was changed or replaced isn't read.
 #[test]
 fn a_blob_that_was_changed_is_refused() {

@@ -76,7 +76,9 @@ impl CallMemory for SessionLog {
         let Some((name, question)) = question.map_err(|error| error.of_memory())? else {
             return Ok(());
         };
-        let recorder = self.recorder();
+        let mut recorder = self.recorder();
+        // The question names the record of the call, which others read.
+        recorder.write_guarded(|recorder| recorder.journal.shared.write())?;
         let call = CallRef::new(request.call, None);
         if let Some(open) = recorder.open_calls.get(&call.key()) {
             let dir = self.memory().entries_dir().to_owned();
