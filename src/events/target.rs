@@ -142,28 +142,22 @@ impl Write for NamedPipe {
 
 // Distributes events to several sinks.
 
-/// Passes events to the session log, whose errors count, and then to observers, whose errors don't. `None` stands for one
-/// that isn't there. If the log refuses the events, observers don't get the starts among them, because those calls won't
-/// run.
-///
-/// # Errors
-/// The log's.
-pub fn emit_to_all(
+/// Passes events to observers, whose errors don't count, once the session log has been told. `None` stands for one that isn't
+/// there. If the log refused the events, observers don't get the starts among them, because those calls won't run.
+pub fn show_to_all(
     events: &[Event<'_>],
-    log: Option<&mut dyn EventSink>,
+    is_recorded: bool,
     observers: &mut [Option<&mut dyn EventSink>],
-) -> Result<(), EmitError> {
-    let recorded = log.map_or(Ok(()), |log| log.emit(events));
+) {
     let is_started = |event: &&Event<'_>| matches!(event, Event::Started { .. });
     let mut observed = events.to_vec();
-    if recorded.is_err() {
+    if !is_recorded {
         observed.retain(|event| !is_started(&event));
     }
     for observer in observers.iter_mut().flatten() {
         // An observer that fails reports that itself at the end of the run.
         let _ = observer.emit(&observed);
     }
-    recorded
 }
 
 /// Shows each event to `observe`, then passes it on to `sink`.
@@ -176,10 +170,6 @@ impl<F: FnMut(&Event<'_>) + Send> EventSink for Observed<'_, F> {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         events.iter().for_each(&mut self.observe);
         self.sink.emit(events)
-    }
-
-    fn flush(&mut self) {
-        self.sink.flush();
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {
@@ -217,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_may_fail_an_emit_and_an_observer_may_not() {
+    fn observers_miss_the_starts_that_the_log_refused_and_fail_alone() {
         let checked = call_with_estimate(0, "get", 1, true);
         let call = CallRef::new(&checked.call, Some(0));
         let Verdict::Accepted(accepted) = &checked.verdict else {
@@ -240,16 +230,11 @@ mod tests {
             started,
         ];
         for log_fails in [false, true] {
-            let (mut log, mut failing_observer, mut observer) = (
-                RecordingSink(vec![], log_fails),
-                RecordingSink(vec![], true),
-                RecordingSink::default(),
-            );
+            let (mut failing_observer, mut observer) =
+                (RecordingSink(vec![], true), RecordingSink::default());
             let mut observers: [Option<&mut dyn EventSink>; 2] =
                 [Some(&mut failing_observer), Some(&mut observer)];
-            let emitted = emit_to_all(&events, Some(&mut log), &mut observers);
-            assert_eq!(emitted.is_err(), log_fails);
-            assert_eq!(log.0, ["TurnStarted", "Started"]);
+            show_to_all(&events, !log_fails, &mut observers);
             let expected: &[&str] = if log_fails {
                 &["TurnStarted"]
             } else {

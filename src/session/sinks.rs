@@ -2,13 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::slice;
 use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
 use crate::args::ProgressFlag;
 use crate::context::CommandContext;
-use crate::events::{NdjsonSink, emit_to_all, target};
+use crate::events::{NdjsonSink, show_to_all, target};
 use crate::log_view::DoubtCollector;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
@@ -167,6 +168,43 @@ impl RunSinks {
 
 impl EventSink for RunSinks {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let recorded = match &mut self.log {
+            Some(log) => log.emit(events),
+            None => Ok(()),
+        };
+        self.show(events, recorded)
+    }
+
+    fn emit_later(&mut self, event: &Event<'_>) -> Result<(), EmitError> {
+        let events = slice::from_ref(event);
+        // What people and programs see while calls run is on record before.
+        let is_watched = self.is_watched();
+        let recorded = match &mut self.log {
+            Some(log) if is_watched => log.emit(events),
+            Some(log) => log.emit_later(event),
+            None => Ok(()),
+        };
+        self.show(events, recorded)
+    }
+
+    fn shows_progress(&self, _: &CallRef) -> bool {
+        self.is_watched()
+    }
+}
+
+impl RunSinks {
+    /// Returns whether anybody sees calls while they run.
+    fn is_watched(&self) -> bool {
+        let display = self.display.as_ref();
+        display.is_some_and(ProgressDisplay::shows_running_calls) || self.events.is_some()
+    }
+
+    /// Shows events to everybody else, once the log has been told. Returns what it said.
+    fn show(
+        &mut self,
+        events: &[Event<'_>],
+        recorded: Result<(), EmitError>,
+    ) -> Result<(), EmitError> {
         let log = self.log.clone();
         let events_sink = self.events.as_mut();
         let mut durable_events = events_sink.map(|sink| DurableEvents { sink, log });
@@ -181,8 +219,7 @@ impl EventSink for RunSinks {
                 .as_mut()
                 .map(|doubts| doubts as &mut dyn EventSink),
         ];
-        let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
-        let result = emit_to_all(events, log, &mut readers);
+        show_to_all(events, recorded.is_ok(), &mut readers);
         for warning in events.iter().flat_map(discovery_warnings) {
             let print = || self.stderr.print_warning(&warning);
             match self.screen() {
@@ -190,18 +227,7 @@ impl EventSink for RunSinks {
                 None => print(),
             }
         }
-        result
-    }
-
-    fn flush(&mut self) {
-        if let Some(log) = &mut self.log {
-            log.flush();
-        }
-    }
-
-    fn shows_progress(&self, _: &CallRef) -> bool {
-        let display = self.display.as_ref();
-        display.is_some_and(ProgressDisplay::shows_running_calls) || self.events.is_some()
+        recorded
     }
 }
 

@@ -160,6 +160,32 @@ async fn events_arrive_in_order() {
     assert_eq!(seen, ["queued a", "started 1", "finished ok", "turn 0"]);
 }
 
+/// A host that acts on an event may end right then.
+#[tokio::test]
+async fn an_event_is_on_record_before_the_callback_has_it() {
+    let sandbox = EmbedSandbox::new();
+    let log = sandbox.path("session.jsonl");
+    let toolq = sandbox.builder().log(&log).build().unwrap();
+    let mut seen = Vec::new();
+    let calls = [("a", "pay", json!({})), ("b", "nobody", json!({}))];
+    toolq
+        .answer(message(&calls))
+        .events(|event| {
+            let records = std::fs::read_to_string(&log).unwrap();
+            let last = match event {
+                Event::Queued { .. } => "tool_call",
+                Event::Started { .. } => "tool_start",
+                Event::Finished { .. } => "tool_",
+                _ => return,
+            };
+            let last_record = records.lines().last().unwrap();
+            seen.push(last_record.contains(&format!(r#""type":"{last}"#)));
+        })
+        .await
+        .unwrap();
+    assert_eq!(seen, [true; 5]);
+}
+
 #[test]
 fn every_problem_of_a_tools_file_is_reported_with_its_position() {
     let dir = TempDir::new().unwrap();

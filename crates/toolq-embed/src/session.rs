@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::num::NonZeroUsize;
+use std::slice;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -309,9 +310,10 @@ impl EventSink for CallbackSink<'_, '_> {
         result
     }
 
-    fn flush(&mut self) {
-        if let Some(log) = &mut self.log {
-            log.flush();
+    fn emit_later(&mut self, event: &EngineEvent<'_>) -> Result<(), EmitError> {
+        match &mut self.log {
+            Some(log) if self.callback.is_none() => log.emit_later(event),
+            _ => self.emit(slice::from_ref(event)),
         }
     }
 

@@ -93,14 +93,14 @@ impl Identity {
             context: CallContext::new(origin.message_id.as_deref(), before.or(origin.before)),
             executed_digest: executed_meaning
                 .filter(|executed| *executed != meaning)
-                .map(digest_text),
-            input_digest: digest_text(meaning),
+                .map(meaning_hex),
+            input_digest: meaning_hex(meaning),
         })
     }
 }
 
 /// Returns the digest of what an input means, as records have it.
-pub(crate) fn digest_text(meaning: [u8; 32]) -> String {
+pub(crate) fn meaning_hex(meaning: [u8; 32]) -> String {
     HEXLOWER.encode(&meaning[..16])
 }
 

@@ -16,7 +16,7 @@ use crate::message::{KEPT_BYTES, RequestId, RpcError};
 /// A line beyond this gets [`LONG_LINE_ROOM`] at once, of which only what is written takes memory: each step from one buffer to
 /// the next, larger one would hold both.
 const LONG_LINE_BYTES: usize = 1 << 20;
-/// How much room a long line gets at once. More than one push has.
+/// How much room a long line gets at once, since a limit may be far beyond what any line has.
 const LONG_LINE_ROOM: usize = 64 << 20;
 
 /// One line.

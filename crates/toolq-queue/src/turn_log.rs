@@ -116,10 +116,6 @@ impl EventSink for TurnLogSink {
         Ok(())
     }
 
-    fn flush(&mut self) {
-        self.log.flush();
-    }
-
     fn shows_progress(&self, _: &CallRef) -> bool {
         false
     }

@@ -96,8 +96,9 @@ impl ServedClient {
         }
     }
 
-    /// Lets `receive` hand messages to the protocol, begins and cancels the calls that they ask for, and sends what there is
-    /// to say at once to `reply`. A call that isn't begun has its answer, and one that is may read these outputs.
+    /// Lets `receive` hand messages to the protocol, has the calls that they ask for begun and canceled, and sends what there is
+    /// to say at once to `reply`. `begin` also gets the outputs that the call may read, and returns the answer to a call that it
+    /// refuses.
     pub(crate) fn receive(
         &self,
         reply: &dyn ReplyChannel,

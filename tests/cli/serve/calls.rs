@@ -200,6 +200,17 @@ fn a_client_with_too_many_open_calls_is_told_so() {
     assert!(answered.into_iter().eq(0..256));
 }
 
+/// Whoever has an answer can rely on it: it is on record, even if the server is killed right then.
+#[test]
+fn an_answer_is_on_record_before_the_client_has_it() {
+    let mut client = Client::initialized(&["--log", "serve.jsonl"]);
+    for count in 1..=full_or_short(500, 100) {
+        client.result(count, "echo", &json!({"text": "hi"}));
+        let log = std::fs::read_to_string(client.dir().join("serve.jsonl")).unwrap();
+        assert_eq!(log.matches(r#""type":"tool_result""#).count(), count);
+    }
+}
+
 /// What the log shows about calls that ran at the same time, each in a turn of its own.
 #[test]
 fn log_show_shows_each_call_once() {

@@ -141,7 +141,7 @@ impl Input {
         JsonText::from(&*self.0)
     }
 
-    /// Returns the digest of what the input means: see [`meaning_digest`].
+    /// Works out the digest of what the input means, from its whole text: see [`meaning_digest`].
     pub fn meaning(&self) -> [u8; 32] {
         meaning_digest(self.json())
     }

@@ -1,5 +1,6 @@
 //! Events: what happens to calls while they run.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -258,9 +259,14 @@ pub trait EventSink: Send {
     /// Handles one event, in a sink that can't fail.
     fn handle_event(&mut self, _event: &Event<'_>) {}
 
-    /// Writes what waits to be written with later events. The engine asks for this before it waits, and before it hands over a
-    /// result.
-    fn flush(&mut self) {}
+    /// Handles an event that nothing depends on before the next `emit`, even of no events: a log may write its record together with
+    /// others. The engine makes sure that there is an `emit` before it hands over a result, and before it waits.
+    ///
+    /// # Errors
+    /// As for `emit`.
+    fn emit_later(&mut self, event: &Event<'_>) -> Result<(), EmitError> {
+        self.emit(slice::from_ref(event))
+    }
 
     /// Returns whether the progress of a running call is shown. If not, servers aren't asked to report it.
     fn shows_progress(&self, _call: &CallRef) -> bool {

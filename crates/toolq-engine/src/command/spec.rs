@@ -33,6 +33,7 @@ pub(crate) struct CommandSpec<'a> {
     root: &'a Path,
     cwd: PathBuf,
     request: SpawnRequest,
+    /// What confines the program. Whether this machine can do that shows at the start.
     sandbox: Option<&'a SandboxInvocation>,
     pub(crate) leftovers: Leftovers,
     pub(crate) success_codes: &'a [i32],

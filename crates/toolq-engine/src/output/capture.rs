@@ -251,11 +251,14 @@ impl DocumentCapture {
     }
 }
 
-/// Makes room for `more` bytes in a buffer that gets at most `max_bytes`. Beyond 1 MiB, it gets all of its room at once, of
-/// which only what is written takes memory: each step from one buffer to the next, larger one would hold both.
+/// A buffer beyond this gets all of its room at once.
+const MAX_GROWN_BYTES: usize = 1 << 20;
+
+/// Makes room for `more` bytes in a buffer that gets at most `max_bytes`. A long one gets all of its room at once, of which
+/// only what is written takes memory: each step from one buffer to the next, larger one would hold both.
 pub(crate) fn make_room(buffer: &mut Vec<u8>, more: usize, max_bytes: usize) {
     let needed = buffer.len() + more;
-    if needed > buffer.capacity() && needed > 1 << 20 {
+    if needed > buffer.capacity() && needed > MAX_GROWN_BYTES {
         buffer.reserve_exact(more.max(max_bytes.saturating_sub(buffer.len())));
     }
 }

@@ -284,8 +284,8 @@ impl EventSink for MeetingSink {
         Ok(())
     }
 
-    fn flush(&mut self) {
-        self.0.flush();
+    fn emit_later(&mut self, event: &Event<'_>) -> Result<(), EmitError> {
+        self.0.emit_later(event)
     }
 }
 

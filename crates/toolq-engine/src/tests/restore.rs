@@ -37,12 +37,12 @@ fn a_restored_call_is_no_barrier() {
     turn 0
     queued a Some(0)
     finished a ok 0
+    delivered a
     queued B Some(1)
     finished B failed 0
+    delivered B
     queued c Some(2)
     queued d Some(2)
-    delivered a
-    delivered B
     batch 2 [c d] + started c 1
     finished c ok 1
     delivered c

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
@@ -56,8 +57,8 @@ pub(crate) struct EventRecorder {
     pub(super) refused_call: Option<&'static str>,
     /// The call whose approval is refused.
     pub(super) refused_decision: Option<&'static str>,
-    /// Events were emitted that nothing has flushed, so no answer may be delivered.
-    pub(super) is_unflushed: Arc<AtomicBool>,
+    /// The record of an event waits for the next one, so no answer may be delivered.
+    pub(super) has_unwritten: Arc<AtomicBool>,
 }
 
 impl EventRecorder {
@@ -87,7 +88,10 @@ impl EventRecorder {
 
 impl EventSink for EventRecorder {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        self.is_unflushed.store(true, SeqCst);
+        self.has_unwritten.store(false, SeqCst);
+        if events.is_empty() {
+            return Ok(());
+        }
         let together: Vec<String> = events.iter().map(event_line).collect();
         self.record(together.join(" + "));
         let refused = events.iter().any(|event| match event {
@@ -104,14 +108,16 @@ impl EventSink for EventRecorder {
         }
     }
 
-    fn flush(&mut self) {
-        self.is_unflushed.store(false, SeqCst);
+    fn emit_later(&mut self, event: &Event<'_>) -> Result<(), EmitError> {
+        let emitted = self.emit(slice::from_ref(event));
+        self.has_unwritten.store(true, SeqCst);
+        emitted
     }
 }
 
 impl AnswerDelivery for EventRecorder {
     fn deliver(&mut self, call: &Arc<CallRef>, _answer: CallAnswer, _sink: &mut dyn EventSink) {
-        assert!(!self.is_unflushed.load(SeqCst), "a result is on no record");
+        assert!(!self.has_unwritten.load(SeqCst), "a result is on no record");
         self.record(format!("delivered {}", call.tool_use_id));
     }
 }

@@ -198,7 +198,7 @@ impl RunningTurn<'_> {
             self.stats.tool_names.push(checked.call.name.to_string());
         }
         self.stats.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
-        self.emit(&Event::Queued {
+        let _ = self.sink.emit_later(&Event::Queued {
             checked: &checked,
             batch,
         });

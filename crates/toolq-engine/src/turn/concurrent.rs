@@ -140,7 +140,7 @@ pub(crate) type SharedSink<'e> = &'e dyn SyncEventSink;
 /// An event sink that can be used through a shared reference.
 pub(crate) trait SyncEventSink: Send + Sync {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError>;
-    fn flush(&self);
+    fn emit_later(&self, event: &Event<'_>) -> Result<(), EmitError>;
     fn shows_progress(&self, call: &CallRef) -> bool;
 }
 
@@ -166,8 +166,10 @@ impl SyncEventSink for TurnSink<'_> {
         sink.emit(events)
     }
 
-    fn flush(&self) {
-        self.sink.lock().flush();
+    fn emit_later(&self, event: &Event<'_>) -> Result<(), EmitError> {
+        let mut sink = self.sink.lock();
+        emit_notices(&self.backends.take_server_notices(), &mut **sink)?;
+        sink.emit_later(event)
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {
@@ -181,8 +183,8 @@ impl EventSink for SharedSink<'_> {
         SyncEventSink::emit(*self, events)
     }
 
-    fn flush(&mut self) {
-        SyncEventSink::flush(*self);
+    fn emit_later(&mut self, event: &Event<'_>) -> Result<(), EmitError> {
+        SyncEventSink::emit_later(*self, event)
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {

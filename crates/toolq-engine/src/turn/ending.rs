@@ -62,10 +62,14 @@ impl RunningTurn<'_> {
 
     /// Delivers the answers, in call order, up to the first one that is missing.
     pub(super) fn deliver_answers(&mut self) {
-        // What happened is on record before anybody reads a result.
-        self.sink.flush();
-        while let Some((call, answer)) = self.queue.pop_answered() {
+        let mut next = self.queue.pop_answered();
+        if next.is_some() {
+            // What happened is on record before anybody reads a result.
+            self.write_events();
+        }
+        while let Some((call, answer)) = next {
             self.delivery.deliver(&call, answer, &mut self.sink);
+            next = self.queue.pop_answered();
         }
     }
 
@@ -166,7 +170,7 @@ impl RunningTurn<'_> {
             .captured()
             .and_then(|captured| captured.cached.as_ref());
         answer.report.cached_age = hit.map(|hit| hit.age);
-        self.emit(&Event::Finished {
+        let _ = self.sink.emit_later(&Event::Finished {
             call: call_ref,
             request,
             outcome,

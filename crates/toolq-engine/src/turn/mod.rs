@@ -177,6 +177,7 @@ impl<'e> RunningTurn<'e> {
             let is_open = self.receive_arrivals(mem::take(&mut known), &mut arrivals);
             let has_news = self.start_ready_calls();
             self.leave_turn_gate();
+            self.write_events();
             self.sync_results();
             if !is_open && self.queue.is_empty() {
                 break;
@@ -208,12 +209,15 @@ impl<'e> RunningTurn<'e> {
     ) -> bool {
         for call in known {
             self.enqueue_call(call);
+            // Those that need no start, so that their answers don't pile up.
+            self.deliver_answers();
         }
         loop {
             match arrivals.try_recv() {
                 Ok(arrival) => self.handle_arrival(arrival),
                 Err(error) => return error == TryRecvError::Empty,
             }
+            self.deliver_answers();
         }
     }
 
@@ -228,6 +232,11 @@ impl<'e> RunningTurn<'e> {
         let has_news = self.poll_calls();
         self.emit_starts();
         self.poll_calls() || has_news
+    }
+
+    /// Writes the records that could wait until now.
+    fn write_events(&self) {
+        let _ = self.sink.emit(&[]);
     }
 
     /// Emits an event whose success nothing depends on. Only a refused start keeps a call from running, and a sink that

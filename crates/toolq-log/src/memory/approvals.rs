@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claims::{ClaimsDir, Decided, EntryName, Made, Question};
 use crate::error::LogError;
-use crate::identity::digest_text;
+use crate::identity::meaning_hex;
 use crate::memory::RememberedIn;
 use crate::memory::decision::Decision;
 use crate::memory::store::MemoryStore;
@@ -267,7 +267,7 @@ impl MemoryStore {
 /// Returns a digest of what would run: the tool as it is declared, what its input means as it is executed, and where.
 pub(super) fn approval_digest(accepted: &AcceptedCall, root: &Path) -> String {
     let definition = crate::records::definition_digests(&accepted.tool);
-    let input = digest_text(accepted.input.meaning());
+    let input = meaning_hex(accepted.input.meaning());
     let mut text = format!("{}\0{}\0{input}", root.display(), accepted.tool.name);
     for (part, digest) in definition {
         text.extend(["\0", part.as_str(), "\0", digest.as_str()]);

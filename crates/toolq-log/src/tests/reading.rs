@@ -275,7 +275,7 @@ fn a_queued_call_is_written_with_what_follows() {
     let path = dir.path().join("log.jsonl");
     let mut log = begin_session(&path, Mask::default()).unwrap();
     let kinds = || -> Vec<String> {
-        let kind = |line: serde_json::Value| line["type"].as_str().unwrap().to_owned();
+        let kind = |line: Value| line["type"].as_str().unwrap().to_owned();
         read_lines(&path).into_iter().map(kind).collect()
     };
     let checked = call_with_estimate(0, "get", 1, true);
@@ -283,11 +283,11 @@ fn a_queued_call_is_written_with_what_follows() {
         checked: &checked,
         batch: Some(0),
     };
-    log.emit(std::slice::from_ref(&queued)).unwrap();
+    log.emit_later(&queued).unwrap();
     assert_eq!(kinds(), ["session"]);
-    log.flush();
+    log.emit(&[]).unwrap();
     assert_eq!(kinds(), ["session", "tool_call"]);
-    log.emit(&[queued]).unwrap();
+    log.emit_later(&queued).unwrap();
     log.wait_until_durable()();
     assert_eq!(kinds(), ["session", "tool_call", "tool_call"]);
 }

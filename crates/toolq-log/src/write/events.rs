@@ -26,29 +26,20 @@ impl EventSink for SessionLog {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let mut recorder = self.recorder();
         recorder.write_guarded(|recorder| {
-            for event in events {
-                recorder.record_event(self.memory(), event)?;
-            }
             if events.iter().any(is_start_event) {
                 recorder.journal.shared.check_file()?;
             }
-            if events.iter().all(may_wait) {
-                return Ok(());
+            for event in events {
+                recorder.record_event(self.memory(), event)?;
             }
             recorder.journal.shared.write()
         })
     }
 
-    fn flush(&mut self) {
-        // The error is kept.
-        let _ = (self.recorder()).write_guarded(|recorder| recorder.journal.shared.write());
+    fn emit_later(&mut self, event: &Event<'_>) -> Result<(), EmitError> {
+        let mut recorder = self.recorder();
+        recorder.write_guarded(|recorder| recorder.record_event(self.memory(), event))
     }
-}
-
-/// Returns whether the record of an event can be written together with later ones: nothing depends on it until a call starts or its
-/// result is handed over.
-fn may_wait(event: &Event<'_>) -> bool {
-    matches!(event, Event::Queued { .. } | Event::Finished { .. })
 }
 
 /// Returns whether the event announces that something is about to run.

@@ -77,8 +77,15 @@ impl LogFile {
     }
 
     /// Writes the appended records with a single write, so that no reader sees part of them and a kill of this process leaves
-    /// no part of them behind. If only part of them can be written, that part is removed again.
+    /// no part of them behind. If only part of them can be written, that part is removed again, and none is written later: who waits
+    /// for them has been told so.
     pub(super) fn write_pending(&mut self) -> io::Result<()> {
+        let written = self.write_whole();
+        self.pending.clear();
+        written
+    }
+
+    fn write_whole(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -89,7 +96,6 @@ impl LogFile {
                 && written == self.pending.len()
             {
                 self.whole_bytes += written as u64;
-                self.pending.clear();
                 return Ok(());
             }
             self.storage.truncate(self.whole_bytes)?;

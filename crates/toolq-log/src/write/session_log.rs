@@ -16,12 +16,10 @@ use crate::write::journal::{Journal, Place, SharedJournal};
 use redact::Mask;
 use toolq_core::types::{CallKey, CallRef, EmitError, TurnOrigin};
 
-/// The log of one session, and the memory that it belongs to. When [`EventSink::flush`] returns, the records of the events are in
-/// the file, or on their way there if they are large; those of a start are when [`EventSink::emit`] does. Clones write the same
-/// log.
+/// The log of one session, and the memory that it belongs to. When [`EventSink::emit`] returns, the records of the events, and of
+/// all earlier ones, are in the file, or on their way there if they are large. Clones write the same log.
 ///
 /// [`EventSink::emit`]: toolq_core::types::EventSink::emit
-/// [`EventSink::flush`]: toolq_core::types::EventSink::flush
 #[derive(Clone, derive_more::Debug)]
 #[debug("SessionLog({:?})", self.path())]
 pub struct SessionLog(Arc<OpenLog>);
