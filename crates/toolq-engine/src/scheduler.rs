@@ -380,6 +380,12 @@ const TEMPORARY_SPAWN_ERRNOS: [Errno; 5] = [
     Errno::TXTBSY,
 ];
 
+/// Returns the seed of the jitter in the waits of a call, which is the same on every run.
+pub(crate) fn jitter_seed(idempotency_key: &str) -> u64 {
+    let digits = idempotency_key.get(..16).unwrap_or_default();
+    u64::from_str_radix(digits, 16).unwrap_or_default()
+}
+
 /// Returns the wait before the attempt that follows `attempt` (counted from 1). `None` if there is no retry.
 ///
 /// `retry_after` is the server's minimum, `remaining` is what is left of `timeout.total`, and `seed` determines the

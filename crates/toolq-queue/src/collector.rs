@@ -8,9 +8,9 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
-use crate::answers::{ASKS_AGAIN, CollectedAnswer};
 use crate::connection::{QueueSession, StopSignal};
 use crate::consumer::call_roll;
+use crate::messages::{ASKS_AGAIN, CollectedAnswer};
 use crate::names::TurnName;
 use crate::publishing::{PublishRefusal, limit_repeats, publish_after};
 use crate::queue_error;

@@ -19,12 +19,12 @@
 //! Each message names the last one on the subject that its sender knows, so that a worker whose turn was taken over is
 //! refused.
 
-mod answers;
 mod collector;
 mod connection;
 mod consumer;
 mod large_bodies;
 mod lease;
+mod messages;
 mod names;
 mod publishing;
 mod record_publisher;
@@ -33,7 +33,6 @@ mod status;
 mod submitter;
 mod turn_answering;
 mod turn_log;
-mod turn_message;
 mod turn_queue;
 mod turn_session;
 mod worker;

@@ -6,8 +6,8 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 use tokio::time::sleep;
 
-use crate::answers::ASKS_AGAIN;
 use crate::connection::{Notices, QueueSession};
+use crate::messages::ASKS_AGAIN;
 use crate::names::TurnName;
 use crate::publishing::{PublishRefusal, limit_repeats, publish_after, publish_only};
 use crate::queue_error;

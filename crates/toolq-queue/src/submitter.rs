@@ -11,12 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::connection::QueueSession;
 use crate::large_bodies::MAX_BODY_BYTES;
+use crate::messages::TurnMessage;
 use crate::names::TurnName;
 use crate::publishing::{PublishRefusal, has_newer_message, limit_repeats, publish_after};
 use crate::queue_error;
 use crate::record_publisher::{CANCELS, find_turn};
 use crate::turn_log::{MAX_LISTED_TURNS, list_turns};
-use crate::turn_message::TurnMessage;
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 use toolq_core::json::Input;

@@ -6,15 +6,14 @@ use std::time::Duration;
 use async_nats::jetstream::Message;
 use tokio::time::sleep;
 
-use crate::answers::{ASKS_AGAIN, Answer};
 use crate::connection::StopSignal;
 use crate::lease::TurnHolder;
+use crate::messages::{ASKS_AGAIN, Answer, TurnMessage};
 use crate::names::TurnName;
 use crate::publishing::{PublishRefusal, publish_only};
 use crate::record_publisher::StoredRecords;
 use crate::status::DeadTurn;
 use crate::turn_log::TurnNotAnswered;
-use crate::turn_message::TurnMessage;
 use crate::turn_session::{TakenTurn, answer_unrun, run_turn};
 use crate::worker::Worker;
 use toolq_core::json::expect_json;

@@ -8,9 +8,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::answers::Answer;
 use crate::connection::{Notices, StopSignal};
 use crate::lease::TurnHolder;
+use crate::messages::Answer;
 use crate::names::TurnName;
 use crate::publishing::PublishRefusal;
 use crate::record_publisher::{RecordPublisher, StoredRecords};

@@ -6,7 +6,6 @@ mod endpoint;
 mod error;
 mod model_client;
 mod runner;
-mod toolset;
 
 pub(crate) use error::in_doubt_outcome;
 pub(crate) use runner::AgentRunner;

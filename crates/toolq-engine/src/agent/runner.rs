@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 
-use crate::agent::conversation::AgentConversation;
+use crate::agent::conversation::{AgentConversation, AgentToolset};
 use crate::agent::error::AgentError;
 use crate::agent::model_client::ModelClient;
-use crate::agent::toolset::AgentToolset;
 use crate::agent_scope::AgentScope;
 use crate::attempt::{Attempt, AttemptResult};
 use crate::http::HttpClients;
 use crate::output::OutputCollector;
 use crate::run_budget::OutputCounter;
+use crate::scheduler::jitter_seed;
 use crate::settings::EngineSettings;
 use toolq_core::types::{
     AgentBacking, AgentFailure, AgentInvocation, Backing, CallEnding, Outcome, Tool, ToolsConfig,
@@ -63,10 +63,7 @@ impl AgentRunner {
             turn: Some(handle),
             parent_scope,
             idempotency_key,
-            trace: _,
-            outputs: _,
-            is_probe: _,
-            number: _,
+            ..
         } = attempt
         else {
             return Outcome::InternalError("an agent has no turn".to_owned()).into();
@@ -92,8 +89,7 @@ impl AgentRunner {
                 api: backing.api,
                 control: control.clone(),
                 deadline: control.now().saturating_add(timeout.duration),
-                jitter_seed: u64::from_str_radix(idempotency_key.get(..16).unwrap_or_default(), 16)
-                    .unwrap_or_default(),
+                jitter_seed: jitter_seed(&idempotency_key),
                 progress: progress.clone(),
             },
             job: &job,

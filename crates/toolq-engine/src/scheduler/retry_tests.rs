@@ -219,3 +219,15 @@ fn retry_after_is_a_minimum_within_the_remaining_time() {
     }
     assert!(clamp_wait(second, None, None, 2 * second) == second);
 }
+
+/// A later run waits as long as the one before would have.
+#[test]
+fn jitter_follows_from_the_idempotency_key() {
+    for (key, seed) in [
+        ("00000000000000ffabcdef", 255),
+        ("0000000000000100abcdef", 256),
+        ("short", 0),
+    ] {
+        assert_eq!(jitter_seed(key), seed, "{key}");
+    }
+}

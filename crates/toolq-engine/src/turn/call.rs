@@ -178,7 +178,7 @@ impl RunningCall {
             &outcome,
             retry_after,
             self.remaining_time(turn.engine.control.now()),
-            self.jitter_seed(),
+            scheduler::jitter_seed(&self.idempotency_key),
         );
         match wait {
             Some(wait) => Continue((outcome, wait)),
@@ -330,12 +330,6 @@ impl RunningCall {
                 configured: after,
             },
         }
-    }
-
-    /// Returns the seed of the call's backoff jitter, which is the same on every run.
-    fn jitter_seed(&self) -> u64 {
-        let digits = self.idempotency_key.get(..16).unwrap_or_default();
-        u64::from_str_radix(digits, 16).unwrap_or_default()
     }
 
     fn timeout(&self) -> &CallTimeouts {

@@ -68,18 +68,6 @@ fn an_attempt_ends_at_whichever_limit_comes_first() {
     }
 }
 
-/// A later run waits as long as the one before would have.
-#[test]
-fn jitter_follows_from_the_idempotency_key() {
-    for (key, seed) in [
-        ("00000000000000ffabcdef", 255),
-        ("0000000000000100abcdef", 256),
-        ("short", 0),
-    ] {
-        assert_eq!(running_call(None, key).jitter_seed(), seed, "{key}");
-    }
-}
-
 /// A call may be stopped by what fails beside it, and by a halt. It is canceled once, and the first cause counts.
 #[tokio::test]
 async fn a_call_is_stopped_once() {
