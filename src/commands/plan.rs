@@ -330,14 +330,8 @@ impl PlanPrinter<'_> {
         match format {
             PlanFormat::Html => self.page.add_turn(&plan, &self.mask),
             PlanFormat::Json => {
-                let json = render_plan_json(&plan, &self.mask);
-                if json.len() >= PIECE_BYTES {
-                    self.flush()?;
-                    stdout::write_line(&json)?;
-                } else {
-                    self.unwritten += &json;
-                    self.unwritten.push('\n');
-                }
+                self.unwritten += &render_plan_json(&plan, &self.mask);
+                self.unwritten.push('\n');
             }
             PlanFormat::Text => {
                 let gap = if number > 0 { "\n" } else { "" };

@@ -60,7 +60,7 @@ impl OpenCalls {
     }
 
     /// Lets `receive` hand messages of a client to its protocol, and does what they ask for. Answers and progress go to `reply`.
-    pub(crate) fn receive(
+    pub(crate) fn take_messages(
         &self,
         client: &Arc<ServedClient>,
         reply: &Arc<dyn ReplyChannel>,

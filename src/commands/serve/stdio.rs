@@ -56,7 +56,7 @@ impl<'c> PipeTransport<'c> {
     fn handle_bytes(&mut self, bytes: &[u8]) {
         let (client, framer) = (&self.client, &mut self.framer);
         let reply: Arc<dyn ReplyChannel> = Arc::new(self.output.clone());
-        self.calls.receive(client, &reply, |protocol| {
+        self.calls.take_messages(client, &reply, |protocol| {
             let mut events = Vec::new();
             framer.push(bytes, |frame| match frame {
                 Frame::Line(line) => events.extend(protocol.receive(line)),

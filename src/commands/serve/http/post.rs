@@ -128,7 +128,7 @@ impl PostHandler {
         let has_more_than_answers = posted.wants_progress() || may_ask;
         let is_stream = accepted.events && (has_more_than_answers || !accepted.json);
         let (reply, messages) = open_reply(is_stream, lifeline);
-        self.calls.receive(&client, &reply, |protocol| {
+        self.calls.take_messages(&client, &reply, |protocol| {
             protocol.receive_messages(posted.messages)
         });
         // Parameters that can't be read begin no session.
